@@ -1,0 +1,5 @@
+// Building blocks that every other folder uses.
++incdir+rtl/common
+rtl/common/weft_skid.sv
+rtl/common/weft_fifo.sv
+rtl/common/weft_sdpram.sv
