@@ -3,22 +3,25 @@
 #
 # Installs what a make target needs, and nothing when it is there already.
 #
-#   sw/tools/setup/setup.sh [--build DIR] GROUP...      groups: sim test lint docs bench wave formal
+#   sw/tools/setup/setup.sh [--build DIR] [--venv DIR] GROUP...
+#   groups: sim test lint docs bench wave formal
 #
 # A group is a list of Debian packages (apt-GROUP.txt) and one of Python packages
 # (requirements-GROUP.txt); either may be absent. Debian packages are installed as root or through
 # a sudo that asks nothing; otherwise the one command to run is printed, nothing is touched, and
-# the exit status is 2. Python packages go to DIR/venv. A group's stamp is written after its last
+# the exit status is 2. Python packages go to <build>/venv. A group's stamp is written after its last
 # step, so a run cut short is taken up again by the next one; two runs at once wait for each other.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 build=$root/build
+venv=
 groups=()
 while [ $# -gt 0 ]; do
   case $1 in
     --build) build=$2; shift 2 ;;
+    --venv) venv=$2; shift 2 ;;
     -h|--help) sed -n '3,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
     *)
       if [ ! -f "$here/apt-$1.txt" ] && [ ! -f "$here/requirements-$1.txt" ]; then
@@ -86,8 +89,9 @@ stamp_of() { # path of the stamp of group $1: named by what the list says
   echo "$venv/.weft-$1-$sum"
 }
 
-mkdir -p "$build"
-venv=$(cd "$build" && pwd)/venv
+venv=${venv:-$build/venv}
+mkdir -p "$venv"
+venv=$(cd "$venv" && pwd)
 todo=()
 for g in "${groups[@]}"; do
   [ -f "$here/requirements-$g.txt" ] || continue
@@ -95,15 +99,14 @@ for g in "${groups[@]}"; do
 done
 [ ${#todo[@]} -gt 0 ] || exit 0
 
-exec 9>"$build/.setup.lock"
+exec 9>"$venv/../.$(basename "$venv").lock"
 flock 9
 # Debian's own interpreter by default: another python3 found first in PATH may lack venv, or go away.
 python=${WEFT_PYTHON:-/usr/bin/python3}
 [ -x "$python" ] || python=python3
 if [ ! -e "$venv/.weft-base" ]; then
   say "making the Python environment $venv"
-  rm -rf "$venv"
-  "$python" -m venv "$venv" >&2
+  "$python" -m venv --clear "$venv" >&2
   touch "$venv/.weft-base"
 fi
 for g in "${todo[@]}"; do

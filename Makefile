@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. `make help` lists what there is. Everything a target needs is installed or built by
+# it (sw/tools/setup/setup.sh); a second call costs nothing.
+
+BUILD ?= build
+VENV  ?= $(BUILD)/venv
+JOBS  ?= $(shell nproc)
+T     ?=
+B     ?=
+F     ?=
+ARGS  ?=
+
+# make's own default for CXX does not count as a wish.
+ifeq ($(origin CXX),default)
+  CXX :=
+endif
+export BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
+
+SETUP  := @sw/tools/setup/setup.sh --build '$(BUILD)' --venv '$(VENV)'
+PYTHON := $(VENV)/bin/python
+
+.PHONY: help sim test lint synth wave bench format docs clean gen weft
+
+help:
+	@echo 'Weft: an open collective-offload NIC'
+	@echo
+	@echo '  make sim                     a training iteration on a cluster of simulated nodes'
+	@echo '  make sim ARGS="--loss 0.1"   the same, with flags of `$(BUILD)/weft sim --help`'
+	@echo '  make test                    every test'
+	@echo '  make test T=fifo             one program; T="fifo: data*" matches names of tests'
+	@echo '  make test T=fifo SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
+	@echo '  make wave T=fifo             open the waves of a test in GTKWave'
+	@echo '  make lint                    Verilator -Wall and slang on every module, formats, layout'
+	@echo '  make synth                   LUT, FF, BRAM and levels of every block beside the baseline'
+	@echo '  make synth B=weft_fifo       one block;  REBASELINE=1 accepts what it measures'
+	@echo '  make bench                   the figures of merit beside their goals'
+	@echo '  make format                  format the C++ (F=path: only this; SV=1: SystemVerilog too)'
+	@echo '  make docs                    register reference into $(BUILD)/docs, links checked'
+	@echo '  make gen                     generated packages and headers into $(BUILD)/gen'
+	@echo '  make clean                   delete $(BUILD) but the Python environment'
+	@echo
+	@echo 'Overridable: BUILD=dir VENV=dir JOBS=n CXX=clang++ VERILATOR=/path CMAKE_ARGS="-DWEFT_NATIVE=OFF"'
+
+weft:
+	$(SETUP) sim
+	@sw/tools/build.sh weft
+
+sim: weft
+	@'$(BUILD)/weft' sim $(ARGS)
+
+gen:
+	$(SETUP) sim
+	@sw/tools/build.sh wire_gen
+
+test:
+	$(SETUP) sim test
+	@'$(PYTHON)' sw/tools/runtests.py '$(T)'
+
+wave:
+	$(SETUP) sim test $(if $(DISPLAY),wave)
+	@'$(PYTHON)' sw/tools/wave.py '$(T)'
+
+lint:
+	$(SETUP) sim lint
+	@sw/tools/build.sh wire_gen
+	@'$(PYTHON)' sw/tools/lint.py
+
+synth:
+	$(SETUP) sim lint
+	@sw/tools/build.sh wire_gen
+	@'$(PYTHON)' sw/tools/synth/synth.py $(if $(REBASELINE),--rebaseline) $(B)
+
+bench:
+	$(SETUP) sim test bench
+	@sw/tools/build.sh weft all_benches
+	@'$(PYTHON)' sw/tools/bench.py $(B)
+
+format:
+	$(SETUP) sim lint
+	@'$(PYTHON)' sw/tools/lint.py --fix $(if $(SV),--sv) $(F)
+
+docs:
+	$(SETUP) sim docs
+	@sw/tools/build.sh wire_gen
+	@'$(PYTHON)' sw/tools/docs.py
+
+clean:
+	@if [ -d '$(BUILD)' ]; then find '$(BUILD)' -mindepth 1 -maxdepth 1 ! -name venv ! -name '.venv.lock' -exec rm -rf {} +; fi

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs the tests that match a pattern; `make test` calls it.
+
+C++ tests are Catch2 programs registered by weft_test(); Python ones are unittest files test_*.py
+under tests/. Every test case runs in a process of its own, several at a time, the slowest of last
+time first. The pattern is the name of a program (fifo), a glob over test names ("fifo: data*"), or
+without a wildcard a part of a test's name. The last line is `N passed, N failed`; exit status 1
+if anything failed, or nothing matched.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TEST_CASE = re.compile(r'\b(?:TEST_CASE|TEMPLATE_TEST_CASE|TEST_CASE_METHOD|SCENARIO)\w*\s*\(([^{;]*)')
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+class Test:
+    def __init__(self, program, name, command):
+        self.program, self.name, self.command = program, name, command
+        self.seconds, self.output, self.verdict = 0.0, "", ""
+
+
+def names_in_source(path):
+    """Names of the test cases in a C++ file: the first string of each, with its pieces joined."""
+    try:
+        with open(path, encoding="utf-8") as handle:
+            text = handle.read()
+    except OSError:
+        return []
+    names = []
+    for match in TEST_CASE.finditer(text):
+        head = match.group(1)
+        pieces, position = [], None
+        for literal in STRING.finditer(head):
+            if position is not None and head[position:literal.start()].strip():
+                break
+            pieces.append(literal.group(1))
+            position = literal.end()
+        if pieces:
+            names.append("".join(pieces).replace('\\"', '"').replace("\\\\", "\\"))
+    return names
+
+
+def matches(pattern, program, name):
+    if not pattern:
+        return True
+    if "*" in pattern or "?" in pattern:
+        # Brackets stand for themselves: test names may hold them.
+        return fnmatch.fnmatchcase(name, re.sub(r"\[", "[[]", pattern))
+    return pattern == program or pattern in name
+
+
+def catch_escape(name):
+    return re.sub(r'([\\,\[\]"])', r"\\\1", name)
+
+
+def build(targets, env):
+    """Returns True if all were built."""
+    command = [os.path.join(ROOT, "sw/tools/build.sh"), "-k", *targets]
+    return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+
+
+def catch_tests(program, executable, pattern):
+    # Catch2 v2 exits with the number of tests when it lists them.
+    listing = subprocess.run([executable, "--list-test-names-only"], text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    tests = []
+    for name in listing.stdout.splitlines():
+        if name and matches(pattern, program, name):
+            tests.append(Test(program, name, [executable, catch_escape(name), "-w", "NoTests"]))
+    return tests
+
+
+def python_files():
+    found = []
+    for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
+        found += [os.path.join(folder, name) for name in files if re.fullmatch(r"test_\w+\.py", name)]
+    return sorted(found)
+
+
+def python_tests(path, pattern):
+    """One Test per method, named `<file without test_>: <method without test_, spaces for _>`."""
+    program = os.path.basename(path)[len("test_"):-len(".py")]
+    with open(path, encoding="utf-8") as handle:
+        text = handle.read()
+    tests, current = [], ""
+    for line in text.splitlines():
+        if match := re.match(r"class (\w+)", line):
+            current = match.group(1)
+        if (match := re.match(r"    def (test_\w+)\(self", line)) and current:
+            name = f"{program}: {match.group(1)[len('test_'):].replace('_', ' ')}"
+            if matches(pattern, program, name):
+                tests.append(Test(program, name, [sys.executable, __file__, "--child", path,
+                                                  f"{current}.{match.group(1)}"]))
+    return tests
+
+
+def child(path, method):
+    """Runs one Python test method in this process."""
+    sys.path[:0] = [os.path.dirname(path), os.path.join(ROOT, "sw/tools")]
+    module = __import__(os.path.basename(path)[:-len(".py")])
+    suite = unittest.defaultTestLoader.loadTestsFromName(method, module)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
+    return 0 if result.wasSuccessful() and result.testsRun else 1
+
+
+def execute(test, env, limit_s):
+    start = time.monotonic()
+    process = subprocess.Popen(test.command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        out, _ = process.communicate(timeout=limit_s)
+        code = process.returncode
+        test.verdict = "" if code == 0 else (f"killed by signal {-code}" if code < 0 else f"exit status {code}")
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, _ = process.communicate()
+        test.verdict = f"still running after {limit_s} s: stopped"
+    test.output = out.decode("utf-8", "replace")
+    test.seconds = time.monotonic() - start
+    return test
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pattern", nargs="?", default="")
+    parser.add_argument("--list", action="store_true", help="only print the names that match")
+    parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS") or os.cpu_count() or 1))
+    parser.add_argument("--limit", type=int, default=int(os.environ.get("TEST_LIMIT") or 1200),
+                        help="seconds after which a test counts as hung")
+    args = parser.parse_args()
+
+    env = dict(os.environ)
+    build_dir = os.path.join(ROOT, env.get("BUILD") or "build")
+    env["BUILD"] = build_dir
+    env.setdefault("WEFT_WAVES_DIR", os.path.join(build_dir, "waves"))
+    waves = env.get("WAVES", "0") not in ("", "0")
+    if env.get("SEED") and not re.fullmatch(r"\d+|0x[0-9a-fA-F]+", env["SEED"]):
+        print(f"SEED={env['SEED']}: expected a number", file=sys.stderr)
+        return 2
+
+    # The list of programs is written when CMake configures; `wire_gen` makes that happen.
+    if not build(["wire_gen"], env):
+        print("0 passed, 1 failed")
+        return 1
+    with open(os.path.join(build_dir, "tests/list.json"), encoding="utf-8") as handle:
+        programs = json.load(handle)
+    chosen = [p for p in programs
+              if not args.pattern or p["name"] == args.pattern
+              or any(matches(args.pattern, p["name"], name) for path in p["sources"] for name in names_in_source(path))]
+    targets = ["test_" + p["name"] + ("_waves" if waves and p["waves"] else "") for p in chosen]
+    unbuilt = bool(targets) and not build(targets if args.pattern or waves else ["all_tests"], env)
+    if unbuilt:
+        print("some tests do not build; the compiler's messages are above", flush=True)
+
+    tests = []
+    for program in chosen:
+        folder = "tests/waves" if waves and program["waves"] else "tests"
+        executable = os.path.join(build_dir, folder, program["name"])
+        if os.path.exists(executable):
+            tests += catch_tests(program["name"], executable, args.pattern)
+    for path in python_files():
+        tests += python_tests(path, args.pattern)
+    if args.list:
+        for test in tests:
+            print(f"{test.program}\t{test.name}")
+        return 0
+    if not tests and not unbuilt:
+        print(f"no test matches T='{args.pattern}'; the programs are: {' '.join(p['name'] for p in programs)}")
+        print("0 passed, 0 failed")
+        return 1
+
+    times_path = os.path.join(build_dir, "tests/times.json")
+    try:
+        with open(times_path, encoding="utf-8") as handle:
+            times = json.load(handle)
+    except (OSError, ValueError):
+        times = {}
+    tests.sort(key=lambda test: -times.get(test.name, 1e9))
+
+    passed, failed, terminal = 0, [], sys.stdout.isatty()
+    with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(execute, test, env, args.limit) for test in tests]):
+            test = future.result()
+            times[test.name] = round(test.seconds, 2)
+            if test.verdict:
+                failed.append(test)
+                if terminal:
+                    print("\r\033[K", end="")
+                print(f"FAILED {test.name} ({test.program}, {test.verdict})")
+                print("    " + test.output.strip().replace("\n", "\n    "))
+                if "rerun: " not in test.output:
+                    print(f"    rerun: make test T=\"{test.name}\" SEED={env.get('SEED') or 1}"
+                          + (" WAVES=1" if any(p["name"] == test.program and p["waves"] for p in programs) else ""))
+                sys.stdout.flush()
+            else:
+                passed += 1
+                if waves:
+                    for line in re.findall(r"^waves: .*$", test.output, re.M):
+                        print(line)
+            if terminal:
+                print(f"\r\033[K{passed + len(failed)}/{len(tests)} {test.name[:60]}", end="", flush=True)
+    if terminal:
+        print("\r\033[K", end="")
+    with open(times_path + ".new", "w", encoding="utf-8") as handle:
+        json.dump(times, handle, indent=0, sort_keys=True)
+    os.replace(times_path + ".new", times_path)
+    slow = sorted(tests, key=lambda test: -test.seconds)[:3]
+    if len(tests) > 3 and slow[0].seconds > 10:
+        print("slowest: " + ", ".join(f"{test.name} {test.seconds:.0f} s" for test in slow))
+    print(f"{passed} passed, {len(failed) + unbuilt} failed")
+    return 1 if failed or unbuilt else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        sys.exit(child(sys.argv[2], sys.argv[3]))
+    sys.exit(main())
