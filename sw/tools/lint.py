@@ -28,7 +28,6 @@ import verilate
 ROOT = flist.ROOT
 BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
 TOP_LEVEL = {"Makefile", "rtl", "tb", "sw", "fpga", "constraints", "tests", "README.md", "docs", "LICENSE"}
-GENERATED_WAIVERS = "rtl/lint/generated.vlt"
 
 
 def tracked(*patterns):
@@ -85,7 +84,7 @@ def tops():
 
 def fingerprint(top, params, sources):
     digest = hashlib.sha256(repr((top, params, verilator())).encode())
-    waivers = [os.path.join(ROOT, path) for path in ("rtl/lint/waivers.vlt", GENERATED_WAIVERS)]
+    waivers = [os.path.join(ROOT, path) for path in ("rtl/lint/waivers.vlt",)]
     included = [path for folder in sources.incdirs for path in sorted(glob.glob(folder + "/*.svh"))]
     scripts = [os.path.abspath(module) for module in (__file__, flist.__file__)]
     for path in sources.files + included + waivers + scripts:
@@ -108,7 +107,7 @@ def lint_top(top, listing, params):
     if os.path.exists(stamp):
         return ""
     binary = verilator()
-    waivers = [path for path in ("rtl/lint/waivers.vlt", GENERATED_WAIVERS) if os.path.exists(os.path.join(ROOT, path))]
+    waivers = [path for path in ("rtl/lint/waivers.vlt",) if os.path.exists(os.path.join(ROOT, path))]
     command = [binary, "--lint-only", "--assert", "--no-timing", "-Wall", "--quiet", "--top-module", top,
                *("-I" + folder for folder in sources.incdirs), *("-G" + param for param in params),
                *sources.flags, *waivers, *(os.path.relpath(path, ROOT) for path in sources.files)]

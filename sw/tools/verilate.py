@@ -103,7 +103,9 @@ def main():
 
     root = verilator_root(args.verilator)
     waivers = [path for path in (os.path.join(flist.ROOT, "rtl/lint/waivers.vlt"),) if os.path.exists(path)]
-    command = [args.verilator, "--cc", "--assert", "--no-timing", "-Wall", "--quiet",
+    # Warnings are shown, not fatal: `make lint` is the gate, and it knows the same waivers.
+    command = [args.verilator, "--cc", "--assert", "--no-timing", "-Wall", "-Wno-fatal", "--quiet",
+               "-Wno-UNUSEDSIGNAL", "-Wno-UNUSEDPARAM",
                "--x-initial", "unique", "--x-assign", "unique", "-O3",
                "--top-module", args.top, "--prefix", prefix, "--Mdir", fresh]
     if args.chunks > 1:

@@ -72,7 +72,8 @@ class Reporter : public Catch::TestEventListenerBase {
       const Event& e = running.last[i % 32];
       char text[256];
       std::snprintf(text, sizeof text, e.format, static_cast<unsigned long long>(e.values[0]),
-                    static_cast<unsigned long long>(e.values[1]), static_cast<unsigned long long>(e.values[2]),
+                    static_cast<unsigned long long>(e.values[1]),
+                    static_cast<unsigned long long>(e.values[2]),
                     static_cast<unsigned long long>(e.values[3]));
       std::cout << "  " << e.cycle << ": " << text << "\n";
     }
@@ -135,4 +136,6 @@ const char* name_of(Profile profile) {
 
 }  // namespace weft::test
 
-int main(int argc, char** argv) { return Catch::Session().run(argc, argv); }
+int main(int argc, char** argv) {
+  return Catch::Session().run(argc, argv);
+}

@@ -190,12 +190,20 @@ class Bench {
 #endif
   }
 
-  V& dut() { return *dut_; }
-  V* operator->() { return dut_.get(); }
-  VerilatedContext& context() { return *context_; }
+  V& dut() {
+    return *dut_;
+  }
+  V* operator->() {
+    return dut_.get();
+  }
+  VerilatedContext& context() {
+    return *context_;
+  }
 
   /// Clock cycles since the start, reset included.
-  uint64_t cycle() const { return cycle_; }
+  uint64_t cycle() const {
+    return cycle_;
+  }
 
   /// Holds reset for `cycles` edges. Inputs keep what they were set to.
   void reset(unsigned cycles = 4) {
@@ -207,7 +215,9 @@ class Bench {
   }
 
   /// Settles the combinational logic after inputs changed.
-  void eval() { dut_->eval(); }
+  void eval() {
+    dut_->eval();
+  }
 
   /// One clock cycle. Fails the test if an assertion of the RTL fired or nothing made progress.
   void tick() {
@@ -235,13 +245,21 @@ class Bench {
   }
 
   /// Tells the watchdog that something useful happened.
-  void progress() { progress_cycle_ = cycle_; }
+  void progress() {
+    progress_cycle_ = cycle_;
+  }
   /// Cycles without progress() after which the test fails (default 20000).
-  void patience(uint64_t cycles) { patience_ = cycles; }
+  void patience(uint64_t cycles) {
+    patience_ = cycles;
+  }
 
   /// For tests that inject a fault: a failed assertion of the RTL no longer fails the test.
-  void expect_assertion() { assertion_expected_ = true; }
-  bool assertion_fired() const { return context_->gotError(); }
+  void expect_assertion() {
+    assertion_expected_ = true;
+  }
+  bool assertion_fired() const {
+    return context_->gotError();
+  }
 
   /// Notes an event with the cycle in front; see weft::test::event.
   void event(const char* format, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0) {
@@ -253,7 +271,7 @@ class Bench {
   static constexpr uint64_t kPeriod_ps = 3104;  // 322 MHz
 
   void set_reset(uint8_t value) {
-    if constexpr (requires(V& v) { v.rst_i; }) dut_->rst_i = value;
+    if constexpr (requires(V & v) { v.rst_i; }) dut_->rst_i = value;
   }
 
   void dump() {

@@ -22,8 +22,9 @@ TEST_CASE("harness: the same seed and stream give the same numbers", "[harness][
 }
 
 TEST_CASE("harness: stall profiles hold back as often as they say", "[harness][smoke]") {
-  const std::pair<Profile, double> shares[] = {{Profile::None, 0.0},  {Profile::Light, 0.1},  {Profile::Half, 0.5},
-                                               {Profile::Heavy, 0.9}, {Profile::Bursts, 0.5}, {Profile::Changing, 0.45}};
+  const std::pair<Profile, double> shares[] = {{Profile::None, 0.0},   {Profile::Light, 0.1},
+                                               {Profile::Half, 0.5},   {Profile::Heavy, 0.9},
+                                               {Profile::Bursts, 0.5}, {Profile::Changing, 0.45}};
   for (auto [profile, share] : shares) {
     Stall stall(profile, 7, 1);
     int held = 0;

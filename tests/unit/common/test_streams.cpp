@@ -19,7 +19,9 @@ using weft::test::Rng;
 using weft::test::Stall;
 
 template <class V>
-constexpr bool kHasCount = requires(V& v) { v.count_o; };
+constexpr bool kHasCount = requires(V& v) {
+  v.count_o;
+};
 
 /// Sends `items` random words through and compares each; returns the cycles it took.
 template <class V>
@@ -110,7 +112,9 @@ size_t filled(Bench<V>& b) {
 
 }  // namespace
 
-TEST_CASE("skid: data and order under all stalls", "[skid][random]") { all_profiles<Vcommon_skid>(2); }
+TEST_CASE("skid: data and order under all stalls", "[skid][random]") {
+  all_profiles<Vcommon_skid>(2);
+}
 TEST_CASE("fifo: data, order and count under all stalls in LUT RAM", "[fifo][random]") {
   all_profiles<Vcommon_fifo_lut>(5);
 }
