@@ -64,10 +64,11 @@ def catch_escape(name):
     return re.sub(r'([\\,\[\]"])', r"\\\1", name)
 
 
-def build(targets, env):
+def build(targets, env, quiet=False):
     """Returns True if all were built."""
     command = [os.path.join(ROOT, "sw/tools/build.sh"), "-k", *targets]
-    return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+    sink = subprocess.DEVNULL if quiet else None
+    return subprocess.run(command, cwd=ROOT, env=env, stdout=sink, stderr=sink).returncode == 0
 
 
 def catch_tests(program, executable, pattern):
@@ -159,23 +160,26 @@ def main():
               if not args.pattern or p["name"] == args.pattern
               or any(matches(args.pattern, p["name"], name) for path in p["sources"] for name in names_in_source(path))]
     targets = ["test_" + p["name"] + ("_waves" if waves and p["waves"] else "") for p in chosen]
+    broken = 0
     unbuilt = bool(targets) and not build(targets if args.pattern or waves else ["all_tests"], env)
     if unbuilt:
         print("some tests do not build; the compiler's messages are above", flush=True)
 
     tests = []
-    for program in chosen:
+    for program, target in zip(chosen, targets):
+        if unbuilt and not build([target], env, quiet=True):  # its program, if any, is an old one
+            print(f"FAILED {program['name']} (does not build)")
+            broken += 1
+            continue
         folder = "tests/waves" if waves and program["waves"] else "tests"
-        executable = os.path.join(build_dir, folder, program["name"])
-        if os.path.exists(executable):
-            tests += catch_tests(program["name"], executable, args.pattern)
+        tests += catch_tests(program["name"], os.path.join(build_dir, folder, program["name"]), args.pattern)
     for path in python_files():
         tests += python_tests(path, args.pattern)
     if args.list:
         for test in tests:
             print(f"{test.program}\t{test.name}")
         return 0
-    if not tests and not unbuilt:
+    if not tests and not broken:
         print(f"no test matches T='{args.pattern}'; the programs are: {' '.join(p['name'] for p in programs)}")
         print("0 passed, 0 failed")
         return 1
@@ -218,8 +222,8 @@ def main():
     slow = sorted(tests, key=lambda test: -test.seconds)[:3]
     if len(tests) > 3 and slow[0].seconds > 10:
         print("slowest: " + ", ".join(f"{test.name} {test.seconds:.0f} s" for test in slow))
-    print(f"{passed} passed, {len(failed) + unbuilt} failed")
-    return 1 if failed or unbuilt else 0
+    print(f"{passed} passed, {len(failed) + broken} failed")
+    return 1 if failed or broken else 0
 
 
 if __name__ == "__main__":
