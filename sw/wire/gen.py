@@ -181,13 +181,14 @@ def read_enums(bad, raw):
 
 
 def read_fields(bad, where, raw, enums, big_endian):
-    """Fields with their bit offset. A field of several bytes starts on a byte; a smaller one stays inside its byte:
+    """Fields with their bit offset. `enum` makes a field of that type; `names` only prints a number by the enum's names
+    (a header field carries whatever the wire brought). A field of several bytes starts on a byte; a smaller one stays inside its byte:
     the codecs rely on it, and a reader of a hex dump is grateful."""
     enum_by_name = {e["name"]: e for e in enums}
     fields, seen, offset = [], set(), 0
     for f in raw:
         fw = f"{where}.{f.get('name', '?') if isinstance(f, dict) else f}"
-        if not check_keys(bad, fw, f, {"name", "bits", "doc", "enum"}, {"name", "bits"}):
+        if not check_keys(bad, fw, f, {"name", "bits", "doc", "enum", "names"}, {"name", "bits"}):
             return [], 0
         check_name(bad, fw, f["name"], r"[a-z][a-z0-9_]*")
         if f["name"] in seen:
@@ -202,12 +203,13 @@ def read_fields(bad, where, raw, enums, big_endian):
         elif bits < 8 and offset % 8 + bits > 8:
             bad.add(fw, f"{bits} bits at bit {offset}: the field crosses a byte boundary")
         enum = f.get("enum")
-        if enum is not None:
-            if enum not in enum_by_name:
-                bad.add(fw, f"no enum '{enum}'")
-                enum = None
-            elif enum_by_name[enum]["width"] != bits:
-                bad.add(fw, f"{bits} bits, but enum {enum} has {enum_by_name[enum]['width']}")
+        names = f.get("names", enum)
+        if names is not None:
+            if names not in enum_by_name:
+                bad.add(fw, f"no enum '{names}'")
+                enum = names = None
+            elif enum_by_name[names]["width"] != bits:
+                bad.add(fw, f"{bits} bits, but enum {names} has {enum_by_name[names]['width']}")
         byte, low = offset // 8, offset % 8
         # C++: shift of a small field inside its byte. Headers count bits from the top, records from the bottom.
         shift = (8 - low - bits if big_endian else low) if bits < 8 else 0
@@ -219,8 +221,9 @@ def read_fields(bad, where, raw, enums, big_endian):
             ctype = uint_type(bits)
         else:
             ctype = f"std::array<std::uint8_t, {bits // 8}>"
-        fields.append({"name": f["name"], "bits": bits, "doc": f.get("doc", ""), "enum": enum, "offset": offset,
-                       "byte": byte, "bytes": bits // 8, "shift": shift, "ctype": ctype,
+        fields.append({"name": f["name"], "bits": bits, "doc": f.get("doc", ""), "enum": enum, "names": names, "offset": offset,
+                       "byte": byte, "bytes": bits // 8, "shift": shift,
+                       "mask": ((1 << bits) - 1) << shift if bits < 8 else None, "ctype": ctype,
                        "sv": f"{enum}_e" if enum else ("logic" if bits == 1 else f"logic [{bits - 1}:0]")})
         offset += bits
     return fields, offset
@@ -298,7 +301,9 @@ def load_wire(path):
     for name in clash:
         bad.add(f"records.{name}", "also the name of a header")
     bad.stop_if_any()
-    return {"constants": constants, "enums": enums, "headers": headers, "records": records, "layouts": layouts}
+    return {"constants": constants, "enums": enums, "headers": headers, "records": records, "layouts": layouts,
+            "constant": {c["name"]: c["value"] for c in constants},
+            "offset": {h["name"]: {f["name"]: f["byte"] for f in h["fields"]} for h in headers}}
 
 
 # ---- writing -----------------------------------------------------------------------------------------------------
@@ -326,7 +331,7 @@ def main():
 
     env = environment()
     wire = load_wire(args.wire)
-    for name in ("weft_wire_pkg.sv", "weft_wire.h"):
+    for name in ("weft_wire_pkg.sv", "weft_wire.h", "weft.lua"):
         write_if_changed(args.out / name, env.get_template(name + ".j2").render(**wire))
 
 
