@@ -196,13 +196,16 @@ package weft_pkg;
   } nmc_req_t;
 
   // ---- what observers (timeline, waves) want to know; no logic depends on it -----------------------------------------
-  typedef struct packed {
+  typedef struct packed {     // an issue and a completion may fall into the same cycle
     logic        issue;
     logic        done;
-    logic [15:0] subgraph;
+    logic [15:0] subgraph;    // of the entry that issues
     logic [31:0] entry;
     wqe_op_e     opcode;
-    err_e        status;
+    err_e        status;      // of the entry that is done
+    logic [15:0] done_subgraph;
+    logic [31:0] done_entry;
+    wqe_op_e     done_opcode;
   } me_trace_t;
 endpackage
 `default_nettype wire
