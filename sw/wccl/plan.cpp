@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace wccl {
+namespace {
+
+using weft::wire::Wqe;
+using weft::wire::WqeOp;
+
+constexpr int kNone = -1;               // no dependency
+constexpr std::uint64_t kSliceBytes = 16 * 1024;  // a slice is not smaller: below, per-entry work would show
+constexpr int kMaxSlices = 4;           // enough to hide the reduction behind the wire
+
+std::uint64_t round_up(std::uint64_t x, std::uint64_t to) { return (x + to - 1) / to * to; }
+
+struct Range {
+  std::uint64_t first = 0, count = 0;  // elements
+};
+
+// Part `i` of `parts` of `count` elements, as even as can be.
+Range part(std::uint64_t count, int i, int parts) {
+  const auto p = static_cast<std::uint64_t>(parts), k = static_cast<std::uint64_t>(i);
+  const std::uint64_t base = count / p, more = count % p;
+  return {k * base + std::min(k, more), base + (k < more ? 1 : 0)};
+}
+
+Range slice(Range chunk, int i, int slices) {
+  Range s = part(chunk.count, i, slices);
+  s.first += chunk.first;
+  return s;
+}
+
+int slices_of(std::uint64_t chunk_bytes) {
+  return static_cast<int>(std::clamp<std::uint64_t>(chunk_bytes / kSliceBytes, 1, kMaxSlices));
+}
+
+weft::wire::Dtype wire_type(Type t) {
+  switch (t) {
+    case Type::kFloat32: return weft::wire::Dtype::FLOAT32;
+    case Type::kBfloat16: return weft::wire::Dtype::BFLOAT16;
+    default: return weft::wire::Dtype::INT32;  // also carries int64, which is only moved
+  }
+}
+
+weft::wire::Redop wire_redop(RedOp r) {
+  switch (r) {
+    case RedOp::kMax: return weft::wire::Redop::MAX;
+    case RedOp::kMin: return weft::wire::Redop::MIN;
+    default: return weft::wire::Redop::SUM;
+  }
+}
+
+// Collects entries; add() answers the index, which later entries name as their dependency.
+class Graph {
+ public:
+  explicit Graph(const Op& op) : type_(wire_type(op.type)), redop_(wire_redop(op.redop)) {}
+
+  int add(Wqe w, std::initializer_list<int> deps = {}) {
+    std::array<int, 4> named{};
+    std::size_t n = 0;
+    for (int d : deps)
+      if (d != kNone && std::find(named.begin(), named.begin() + n, d) == named.begin() + n) named[n++] = d;
+    while (n > 2) {  // an entry names two: a NOP stands for two others
+      Wqe join;
+      join.opcode = WqeOp::NOP;
+      const int j = add(join, {named[n - 2], named[n - 1]});
+      named[n - 2] = j;
+      --n;
+    }
+    if (n > 0) {
+      w.has_dep0 = true;
+      w.dep0 = static_cast<std::uint16_t>(named[0]);
+    }
+    if (n > 1) {
+      w.has_dep1 = true;
+      w.dep1 = static_cast<std::uint16_t>(named[1]);
+    }
+    entries_.push_back(w);
+    return static_cast<int>(entries_.size()) - 1;
+  }
+
+  int write(std::uint16_t conn, std::uint64_t src, std::uint64_t dst, std::uint32_t key, std::uint64_t bytes,
+            std::uint16_t sem, std::initializer_list<int> deps) {
+    Wqe w;
+    w.opcode = WqeOp::WRITE;
+    w.signal = true;
+    w.conn = conn;
+    w.src0 = src;
+    w.dst = dst;
+    w.rkey = key;
+    w.length = static_cast<std::uint32_t>(bytes);
+    w.sem = sem;
+    w.value = 1;
+    return add(w, deps);
+  }
+
+  int notify(std::uint16_t conn, std::uint16_t sem, std::initializer_list<int> deps) {
+    return write(conn, 0, 0, 0, 0, sem, deps);
+  }
+
+  // Waits on one semaphore follow each other, else a later one could take what an earlier one waits for.
+  int wait(std::uint16_t sem, std::uint32_t value, std::initializer_list<int> deps = {}) {
+    if (last_wait_.size() <= sem) last_wait_.resize(sem + 1U, kNone);
+    Wqe w;
+    w.opcode = WqeOp::WAIT;
+    w.sem = sem;
+    w.value = value;
+    w.consume = true;
+    int before = kNone;
+    for (int d : deps) before = d;  // at most one
+    return last_wait_[sem] = add(w, {last_wait_[sem], before});
+  }
+
+  int reduce(std::uint64_t dst, std::uint64_t acc, std::uint64_t next, std::uint64_t bytes,
+             std::initializer_list<int> deps) {
+    Wqe w;
+    w.opcode = WqeOp::REDUCE;
+    w.dtype = type_;
+    w.redop = redop_;
+    w.nsrc = 2;
+    w.src0 = acc;
+    w.src1 = next;
+    w.dst = dst;
+    w.length = static_cast<std::uint32_t>(bytes);
+    return add(w, deps);
+  }
+
+  int copy(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes, std::initializer_list<int> deps = {}) {
+    if (bytes == 0 || dst == src) return kNone;
+    Wqe w;
+    w.opcode = WqeOp::REDUCE;
+    w.dtype = type_;
+    w.redop = weft::wire::Redop::COPY;
+    w.nsrc = 1;
+    w.src0 = src;
+    w.dst = dst;
+    w.length = static_cast<std::uint32_t>(bytes);
+    return add(w, deps);
+  }
+
+  std::vector<Wqe> take() {
+    if (entries_.empty()) entries_.emplace_back();  // a subgraph has at least one entry: a NOP
+    return std::move(entries_);
+  }
+
+ private:
+  weft::wire::Dtype type_;
+  weft::wire::Redop redop_;
+  std::vector<Wqe> entries_;
+  std::vector<int> last_wait_;
+};
+
+struct Context {
+  const Op& op;
+  int me, n;
+  const Target& t;
+  Graph& g;
+  std::uint64_t es;
+
+  std::uint16_t conn(int p) const { return t.conn[static_cast<std::size_t>(p)]; }
+  const RankMemory& mem(int p) const { return t.memory[static_cast<std::size_t>(p)]; }
+  // Semaphore at this rank that peer p raises; at peer p, the one this rank raises.
+  std::uint16_t from(Sem s, int p) const { return sem(t.sem_base, s, p); }
+  std::uint16_t at_peer(Sem s) const { return sem(t.sem_base, s, me); }
+  int left(int k) const { return ((me - k) % n + n) % n; }
+  int right(int k) const { return (me + k) % n; }
+};
+
+std::uint64_t slot_bytes(const Op& op, int n) {
+  const std::uint64_t whole = op.kind == Kind::kReduceScatter ? op.count : (op.count + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);
+  return round_up(whole * size_of(op.type), 64);
+}
+
+Range chunk_of(const Op& op, int i, int n) {
+  if (op.kind == Kind::kReduceScatter) return {static_cast<std::uint64_t>(i) * op.count, op.count};
+  return part(op.count, i, n);
+}
+
+// Direct: every rank sends chunk p to rank p, which folds the contributions own, own-1, own-2 ... (the order in which
+// the rotated sends arrive) and, for all_reduce, writes the result into everybody's receive buffer. Slices keep wire
+// and reducer busy at once. Sends of slice s+1 stand ahead of the fold of slice s, so that the window of the engine
+// never fills with waits while the peers wait for this rank's data.
+void direct_reduce(const Context& c) {
+  const bool gather = c.op.kind == Kind::kAllReduce;
+  const RankMemory& my = c.mem(c.me);
+  const std::uint64_t slot = slot_bytes(c.op, c.n);
+  const Range own = chunk_of(c.op, c.me, c.n);
+  const int slices = slices_of(slot);
+  const std::uint64_t own_recv = gather ? my.recv : my.recv - own.first * c.es;  // reduce_scatter: result at recv[0]
+
+  std::vector<int> credit(static_cast<std::size_t>(c.n), kNone), last_read(static_cast<std::size_t>(c.n), kNone);
+  auto send = [&](int s) {
+    for (int k = 1; k < c.n; ++k) {
+      const int p = c.right(k);
+      const Range chunk = chunk_of(c.op, p, c.n), r = slice(chunk, s, slices);
+      if (r.count == 0) continue;
+      int& cr = credit[static_cast<std::size_t>(p)];
+      if (cr == kNone) cr = c.g.wait(c.from(Sem::kCredit, p), 1);
+      c.g.write(c.conn(p), my.send + r.first * c.es,
+                c.mem(p).scratch + static_cast<std::uint64_t>(c.me) * slot + (r.first - chunk.first) * c.es,
+                c.mem(p).scratch_key, r.count * c.es, c.at_peer(Sem::kReduce), {cr});
+    }
+  };
+
+  int folded = kNone;  // the fold of the slice before: folds end in slice order, so that their signals do too
+  send(0);
+  for (int s = 0; s < slices; ++s) {
+    if (s + 1 < slices) send(s + 1);
+    const Range r = slice(own, s, slices);
+    if (r.count == 0) continue;
+    const std::uint64_t bytes = r.count * c.es, dst = own_recv + r.first * c.es;
+    int done = folded;
+    for (int k = 1; k < c.n; ++k) {
+      const int p = c.left(k);
+      const int arrived = c.g.wait(c.from(Sem::kReduce, p), 1);
+      const std::uint64_t acc = k == 1 ? my.send + r.first * c.es : dst;
+      const std::uint64_t in = my.scratch + static_cast<std::uint64_t>(p) * slot + (r.first - own.first) * c.es;
+      done = c.g.reduce(dst, acc, in, bytes, {arrived, done});
+      last_read[static_cast<std::size_t>(p)] = done;
+    }
+    folded = done;
+    if (!gather) continue;
+    for (int k = 1; k < c.n; ++k) {
+      const int p = c.right(k);
+      c.g.write(c.conn(p), dst, c.mem(p).recv + r.first * c.es, c.mem(p).recv_key, bytes, c.at_peer(Sem::kGather), {folded});
+    }
+  }
+  for (int k = 1; k < c.n; ++k) {
+    const int p = c.left(k);
+    // The fold of the last slice ends after all others: this peer's part of the scratch area has been read.
+    if (last_read[static_cast<std::size_t>(p)] != kNone) c.g.notify(c.conn(p), c.at_peer(Sem::kCredit), {folded});
+  }
+  if (!gather) return;
+  for (int k = 1; k < c.n; ++k) {
+    const int p = c.left(k);
+    std::uint32_t parts = 0;
+    for (int s = 0; s < slices; ++s) parts += slice(chunk_of(c.op, p, c.n), s, slices).count != 0;
+    if (parts != 0) c.g.wait(c.from(Sem::kGather, p), parts);
+  }
+}
+
+// Ring: in step k rank r sends chunk r-k on to r+1, which adds its own part; after n-1 steps rank r holds chunk r+1
+// whole and passes it round. Every slice is a chain of its own. Step k's data lands in slot k of the scratch area.
+void ring_reduce(const Context& c) {
+  const RankMemory& my = c.mem(c.me);
+  const int next = c.right(1), prev = c.left(1);
+  const RankMemory& to = c.mem(next);
+  const std::uint64_t slot = slot_bytes(c.op, c.n);
+  const int slices = slices_of(slot);
+  const int credit = c.g.wait(c.from(Sem::kCredit, next), 1);
+  std::vector<int> ready(static_cast<std::size_t>(slices), kNone);  // slice s of the chunk to pass on is in place
+  int folded = kNone;
+
+  for (int k = 0; k < c.n - 1; ++k) {
+    const int chunk = c.left(k);
+    for (int s = 0; s < slices; ++s) {
+      const Range whole = chunk_of(c.op, chunk, c.n), r = slice(whole, s, slices);
+      if (r.count == 0) continue;
+      const std::uint64_t src = (k == 0 ? my.send : my.recv) + r.first * c.es;
+      c.g.write(c.conn(next), src, to.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
+                to.scratch_key, r.count * c.es, c.at_peer(Sem::kReduce), {credit, ready[static_cast<std::size_t>(s)]});
+    }
+    const int in = c.left(k + 1);
+    for (int s = 0; s < slices; ++s) {
+      const Range whole = chunk_of(c.op, in, c.n), r = slice(whole, s, slices);
+      ready[static_cast<std::size_t>(s)] = kNone;
+      if (r.count == 0) continue;
+      const int arrived = c.g.wait(c.from(Sem::kReduce, prev), 1);
+      folded = c.g.reduce(my.recv + r.first * c.es,
+                          my.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
+                          my.send + r.first * c.es, r.count * c.es, {arrived, folded});
+      ready[static_cast<std::size_t>(s)] = folded;
+    }
+  }
+  c.g.notify(c.conn(prev), c.at_peer(Sem::kCredit), {folded});
+  for (int k = 0; k < c.n - 1; ++k) {
+    const int chunk = c.left(k - 1);  // me+1, me, me-1 ...
+    for (int s = 0; s < slices; ++s) {
+      const Range r = slice(chunk_of(c.op, chunk, c.n), s, slices);
+      if (r.count == 0) continue;
+      c.g.write(c.conn(next), my.recv + r.first * c.es, to.recv + r.first * c.es, to.recv_key, r.count * c.es,
+                c.at_peer(Sem::kGather), {ready[static_cast<std::size_t>(s)]});
+    }
+    for (int s = 0; s < slices; ++s) {
+      const Range r = slice(chunk_of(c.op, c.left(k), c.n), s, slices);
+      // Behind the last fold: else this slice could be passed on ahead of one whose fold is late, and the next rank,
+      // which counts arrivals, would take one for the other.
+      ready[static_cast<std::size_t>(s)] = r.count == 0 ? kNone : c.g.wait(c.from(Sem::kGather, prev), 1, {folded});
+    }
+  }
+}
+
+// Personalised exchange: rank `s` sends `bytes(s, r)` bytes from src(s, r) to dst(s, r). Nobody writes before the
+// receiver said that its buffer may be written. Barrier is the exchange of those words alone.
+template <class Bytes, class Src, class Dst>
+void exchange(const Context& c, Bytes bytes, Src src, Dst dst) {
+  for (int k = 1; k < c.n; ++k) {
+    const int p = c.left(k);
+    if (bytes(p, c.me) != 0) c.g.notify(c.conn(p), c.at_peer(Sem::kReady), {});
+  }
+  for (int k = 1; k < c.n; ++k) {
+    const int p = c.right(k);
+    if (bytes(c.me, p) == 0) continue;
+    const int ready = c.g.wait(c.from(Sem::kReady, p), 1);
+    c.g.write(c.conn(p), src(c.me, p), dst(c.me, p), c.mem(p).recv_key, bytes(c.me, p), c.at_peer(Sem::kGather), {ready});
+  }
+  c.g.copy(dst(c.me, c.me), src(c.me, c.me), bytes(c.me, c.me));
+  for (int k = 1; k < c.n; ++k) {
+    const int p = c.left(k);
+    if (bytes(p, c.me) != 0) c.g.wait(c.from(Sem::kGather, p), 1);
+  }
+}
+
+void barrier(const Context& c) {
+  for (int k = 1; k < c.n; ++k) c.g.notify(c.conn(c.right(k)), c.at_peer(Sem::kReady), {});
+  for (int k = 1; k < c.n; ++k) c.g.wait(c.from(Sem::kReady, c.left(k)), 1);
+}
+
+std::uint64_t sum_row(const Op& op, int sender, int upto) {
+  std::uint64_t s = 0;
+  for (int r = 0; r < upto; ++r) s += op.send_counts[static_cast<std::size_t>(sender)][static_cast<std::size_t>(r)];
+  return s;
+}
+
+std::uint64_t sum_col(const Op& op, int receiver, int upto) {
+  std::uint64_t s = 0;
+  for (int r = 0; r < upto; ++r) s += op.send_counts[static_cast<std::size_t>(r)][static_cast<std::size_t>(receiver)];
+  return s;
+}
+
+bool reduces(Kind k) { return k == Kind::kAllReduce || k == Kind::kReduceScatter; }
+
+}  // namespace
+
+const char* name(Kind k) {
+  switch (k) {
+    case Kind::kAllReduce: return "all_reduce";
+    case Kind::kReduceScatter: return "reduce_scatter";
+    case Kind::kAllGather: return "all_gather";
+    case Kind::kAllToAll: return "all_to_all";
+    case Kind::kAllToAllV: return "all_to_allv";
+    case Kind::kBroadcast: return "broadcast";
+    case Kind::kBarrier: return "barrier";
+  }
+  return "?";
+}
+const char* name(Type t) {
+  switch (t) {
+    case Type::kFloat32: return "float32";
+    case Type::kBfloat16: return "bfloat16";
+    case Type::kInt32: return "int32";
+    case Type::kInt64: return "int64";
+  }
+  return "?";
+}
+const char* name(RedOp r) {
+  switch (r) {
+    case RedOp::kSum: return "sum";
+    case RedOp::kMax: return "max";
+    case RedOp::kMin: return "min";
+  }
+  return "?";
+}
+const char* name(Algo a) {
+  switch (a) {
+    case Algo::kAuto: return "auto";
+    case Algo::kDirect: return "direct";
+    case Algo::kRing: return "ring";
+  }
+  return "?";
+}
+
+std::size_t size_of(Type t) {
+  switch (t) {
+    case Type::kBfloat16: return 2;
+    case Type::kInt64: return 8;
+    default: return 4;
+  }
+}
+
+std::string check(const Op& op, int ranks) {
+  if (ranks < 1 || ranks > kMaxRanks) return fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks);
+  if (reduces(op.kind) && op.type == Type::kInt64)
+    return fmt::format("type: int64 cannot be reduced by {}, expected float32, bfloat16 or int32", name(op.kind));
+  if (op.kind == Kind::kBroadcast && (op.root < 0 || op.root >= ranks))
+    return fmt::format("root: {}, expected 0 to {}", op.root, ranks - 1);
+  if (op.in_place && (op.kind == Kind::kAllToAll || op.kind == Kind::kAllToAllV))
+    return fmt::format("in_place: true, but {} needs separate buffers", name(op.kind));
+  if (op.kind != Kind::kAllReduce && op.algo == Algo::kRing)
+    return fmt::format("algo: ring, but {} has no ring form", name(op.kind));
+  if (op.kind == Kind::kAllToAllV) {
+    const auto n = static_cast<std::size_t>(ranks);
+    if (op.send_counts.size() != n)
+      return fmt::format("send_counts: {} rows, expected one for each of {} ranks", op.send_counts.size(), ranks);
+    for (std::size_t r = 0; r < n; ++r)
+      if (op.send_counts[r].size() != n)
+        return fmt::format("send_counts[{}]: {} counts, expected one for each of {} ranks", r, op.send_counts[r].size(), ranks);
+  } else if (!op.send_counts.empty()) {
+    return fmt::format("send_counts: given for {}, which takes count", name(op.kind));
+  }
+  const std::uint64_t limit = std::numeric_limits<std::uint32_t>::max();
+  std::uint64_t largest = op.count;
+  for (const auto& row : op.send_counts)
+    for (std::uint64_t v : row) largest = std::max(largest, v);
+  if (largest > limit / size_of(op.type))
+    return fmt::format("count: {} elements of {} bytes, expected less than 4 GiB to one peer", largest, size_of(op.type));
+  return {};
+}
+
+Sizes sizes(const Op& op, int rank, int ranks) {
+  const std::uint64_t es = size_of(op.type), n = static_cast<std::uint64_t>(ranks), one = op.count * es;
+  const std::uint64_t scratch = reduces(op.kind) && ranks > 1 ? n * slot_bytes(op, ranks) : 0;
+  switch (op.kind) {
+    case Kind::kAllReduce: return {one, one, scratch};
+    case Kind::kReduceScatter: return {n * one, one, scratch};
+    case Kind::kAllGather: return {one, n * one, 0};
+    case Kind::kAllToAll: return {n * one, n * one, 0};
+    case Kind::kAllToAllV: return {sum_row(op, rank, ranks) * es, sum_col(op, rank, ranks) * es, 0};
+    case Kind::kBroadcast: return {rank == op.root ? one : 0, one, 0};
+    case Kind::kBarrier: return {};
+  }
+  return {};
+}
+
+std::uint64_t in_place_offset(const Op& op, int rank) {
+  const std::uint64_t one = op.count * size_of(op.type);
+  if (op.kind == Kind::kAllGather || op.kind == Kind::kReduceScatter) return static_cast<std::uint64_t>(rank) * one;
+  return 0;
+}
+
+Algo choose(const Op& op, int ranks) {
+  if (op.algo != Algo::kAuto) return op.algo;
+  (void)ranks;
+  return Algo::kDirect;  // two steps whatever the rank count; the fabric carries all pairs at once
+}
+
+Expected<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
+  if (std::string why = check(op, ranks); !why.empty()) return Error{why};
+  if (rank < 0 || rank >= ranks) return Error{fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1)};
+  const auto n = static_cast<std::size_t>(ranks);
+  if (target.memory.size() != n || target.conn.size() != n)
+    return Error{fmt::format("target: {} memories and {} connections, expected {} of each", target.memory.size(), target.conn.size(), ranks)};
+
+  Graph g(op);
+  const Context c{op, rank, ranks, target, g, size_of(op.type)};
+  const RankMemory& my = c.mem(rank);
+  const std::uint64_t one = op.count * c.es;
+  switch (op.kind) {
+    case Kind::kAllReduce:
+      if (op.count == 0) break;
+      if (ranks == 1) g.copy(my.recv, my.send, one);
+      else if (choose(op, ranks) == Algo::kRing) ring_reduce(c);
+      else direct_reduce(c);
+      break;
+    case Kind::kReduceScatter:
+      if (op.count == 0) break;
+      if (ranks == 1) g.copy(my.recv, my.send, one);
+      else direct_reduce(c);
+      break;
+    case Kind::kAllGather:
+      exchange(c, [&](int, int) { return one; }, [&](int s, int) { return c.mem(s).send; },
+               [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
+      break;
+    case Kind::kAllToAll:
+      exchange(c, [&](int, int) { return one; },
+               [&](int s, int r) { return c.mem(s).send + static_cast<std::uint64_t>(r) * one; },
+               [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
+      break;
+    case Kind::kAllToAllV:
+      exchange(c,
+               [&](int s, int r) { return op.send_counts[static_cast<std::size_t>(s)][static_cast<std::size_t>(r)] * c.es; },
+               [&](int s, int r) { return c.mem(s).send + sum_row(op, s, r) * c.es; },
+               [&](int s, int r) { return c.mem(r).recv + sum_col(op, r, s) * c.es; });
+      break;
+    case Kind::kBroadcast:
+      exchange(c, [&](int s, int) { return s == op.root ? one : 0; }, [&](int s, int) { return c.mem(s).send; },
+               [&](int, int r) { return c.mem(r).recv; });
+      break;
+    case Kind::kBarrier:
+      barrier(c);
+      break;
+  }
+  std::vector<Wqe> out = g.take();
+  if (out.size() > std::numeric_limits<std::uint16_t>::max())
+    return Error{fmt::format("plan: {} entries, expected at most 65535", out.size())};
+  return out;
+}
+
+std::vector<Fold> fold_order(const Op& op, int ranks) {
+  std::vector<Fold> out;
+  const bool ring = op.kind == Kind::kAllReduce && choose(op, ranks) == Algo::kRing;
+  for (int i = 0; i < ranks; ++i) {
+    const Range r = chunk_of(op, i, ranks);
+    if (r.count == 0) continue;
+    Fold f{r.first, r.count, {}};
+    for (int k = 0; k < ranks; ++k) f.order.push_back(ring ? (i + k) % ranks : (i - k + ranks) % ranks);
+    out.push_back(std::move(f));
+  }
+  return out;
+}
+
+}  // namespace wccl

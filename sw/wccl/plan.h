@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collective compiler: turns one collective into the work-queue entries of every rank. Pure functions, no device.
+//
+// Counts are elements and mean what they mean in NCCL: per rank for all_reduce and broadcast, received per rank for
+// reduce_scatter, sent per rank for all_gather, per pair for all_to_all. Results depend on plan and rank order only:
+// a sum is a left fold in the order fold_order() tells.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "weft_wire.h"
+
+namespace wccl {
+
+enum class Kind { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kAllToAllV, kBroadcast, kBarrier };
+enum class Type { kFloat32, kBfloat16, kInt32, kInt64 };
+enum class RedOp { kSum, kMax, kMin };
+enum class Algo { kAuto, kDirect, kRing };
+
+const char* name(Kind k);
+const char* name(Type t);
+const char* name(RedOp r);
+const char* name(Algo a);
+std::size_t size_of(Type t);  // bytes of one element
+
+inline constexpr int kMaxRanks = 16;
+
+// An error as a value: the text names the argument, what it is and what was expected.
+struct Error {
+  std::string text;
+};
+template <class T>
+class Expected {
+ public:
+  Expected(T v) : v_(std::move(v)) {}                    // NOLINT: meant to convert
+  Expected(Error e) : v_(std::move(e)) {}                // NOLINT
+  explicit operator bool() const { return v_.index() == 0; }
+  T& operator*() { return std::get<0>(v_); }
+  const T& operator*() const { return std::get<0>(v_); }
+  T* operator->() { return &std::get<0>(v_); }
+  const std::string& error() const { return std::get<1>(v_).text; }
+
+ private:
+  std::variant<T, Error> v_;
+};
+
+struct Op {
+  Kind kind = Kind::kBarrier;
+  Type type = Type::kFloat32;
+  RedOp redop = RedOp::kSum;                             // all_reduce, reduce_scatter
+  std::uint64_t count = 0;                               // elements
+  int root = 0;                                          // broadcast
+  bool in_place = false;
+  Algo algo = Algo::kAuto;                               // all_reduce; the others are direct
+  std::vector<std::vector<std::uint64_t>> send_counts;   // all_to_allv: [sender][receiver], elements
+};
+
+// Nullopt-like: an empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
+std::string check(const Op& op, int ranks);
+
+// Bytes of the buffers `rank` must have.
+struct Sizes {
+  std::uint64_t send = 0;     // bytes read
+  std::uint64_t recv = 0;     // bytes of the receive buffer
+  std::uint64_t scratch = 0;  // bytes of the communicator's scratch area
+};
+Sizes sizes(const Op& op, int rank, int ranks);
+
+// Where an in-place operation's send buffer lies inside its receive buffer (bytes), and the other way round for
+// reduce_scatter (receive inside send).
+std::uint64_t in_place_offset(const Op& op, int rank);
+
+// What a plan must know of a rank's memory. Addresses are byte addresses at that rank.
+struct RankMemory {
+  std::uint64_t send = 0;
+  std::uint64_t recv = 0;
+  std::uint32_t recv_key = 0;
+  std::uint64_t scratch = 0;
+  std::uint32_t scratch_key = 0;
+};
+
+// Semaphores of a communicator: `base` + one per purpose and peer. A communicator owns kSemsPerComm of them.
+inline constexpr int kSemsPerComm = 4 * kMaxRanks;
+enum class Sem { kReduce = 0, kGather = 1, kCredit = 2, kReady = 3 };
+inline std::uint16_t sem(std::uint16_t base, Sem purpose, int peer) {
+  return static_cast<std::uint16_t>(base + static_cast<int>(purpose) * kMaxRanks + peer);
+}
+// Semaphores kCredit of every peer start at 1 (its scratch area is free); all others at 0. Every plan returns them there.
+
+struct Target {
+  std::vector<RankMemory> memory;      // of every rank, for this operation
+  std::vector<std::uint16_t> conn;     // conn[p]: this rank's connection to rank p
+  std::uint16_t sem_base = 0;
+};
+
+// The entries of `rank`. Errors name the argument.
+Expected<std::vector<weft::wire::Wqe>> compile(const Op& op, int rank, int ranks, const Target& target);
+
+// Algorithm that kAuto chooses.
+Algo choose(const Op& op, int ranks);
+
+// A run of elements that is reduced in one order.
+struct Fold {
+  std::uint64_t first = 0;   // element of the full vector
+  std::uint64_t count = 0;
+  std::vector<int> order;    // ranks, leftmost first: ((order[0] op order[1]) op order[2]) ...
+};
+// all_reduce: folds that cover the vector; reduce_scatter: folds that cover ranks*count elements.
+std::vector<Fold> fold_order(const Op& op, int ranks);
+
+}  // namespace wccl

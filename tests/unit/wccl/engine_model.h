@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain model of a cluster of message engines, for plans of int32 data: a window of 32 entries filled in order, issue as
+// soon as dependencies are met (oldest first per unit), random times for everything else. Messages of one connection
+// are delivered in posting order, as the transport promises; those of different connections in any order.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft_test.h"
+#include "wccl/plan.h"
+
+namespace wccl::model {
+
+using weft::test::Rng;
+using weft::wire::Redop;
+using weft::wire::Wqe;
+using weft::wire::WqeOp;
+
+struct Rank {
+  std::vector<std::uint8_t> memory;
+  std::vector<std::uint32_t> sems = std::vector<std::uint32_t>(256, 0);
+  std::vector<Wqe> entries;
+  enum State : std::uint8_t { kWaiting, kIssued, kDone };
+  std::vector<State> state;
+  std::size_t fetched = 0, finished = 0, in_window = 0;
+
+  void start(std::vector<Wqe> w) {
+    entries = std::move(w);
+    state.assign(entries.size(), kWaiting);
+    fetched = finished = in_window = 0;
+  }
+  bool done() const { return finished == entries.size(); }
+};
+
+struct Message {
+  int from;
+  std::size_t entry;
+  std::uint64_t src, dst, bytes;
+  std::uint16_t sem;
+  std::uint32_t value;
+};
+
+class Cluster {
+ public:
+  static constexpr std::size_t kWindow = 32;
+
+  Cluster(int ranks, std::size_t bytes, std::uint64_t seed) : ranks(static_cast<std::size_t>(ranks)), rng(seed, 77) {
+    for (auto& r : this->ranks) r.memory.assign(bytes, 0);
+  }
+
+  std::vector<Rank> ranks;
+  bool start_late = false;  // ranks start at random times
+  std::string fault;        // what went wrong: an address outside memory, or no progress
+
+  // Runs until every rank is done; false when nothing can move any more.
+  bool run() {
+    std::vector<bool> started(ranks.size(), !start_late);
+    for (;;) {
+      bool all = true, moved = false;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (!started[r]) {
+          started[r] = rng.chance(0.05);
+          moved = true;
+          all = false;
+          continue;
+        }
+        moved |= step(static_cast<int>(r));
+        all &= ranks[r].done();
+      }
+      moved |= deliver();
+      if (!fault.empty()) return false;
+      if (all && messages() == 0) return true;
+      if (!moved && ++idle > 200) {
+        fault = "deadlock";
+        return false;
+      }
+      if (moved) idle = 0;
+    }
+  }
+
+ private:
+  Rng rng;
+  int idle = 0;
+  std::map<std::pair<int, int>, std::deque<Message>> wire;  // (from, to), in order
+  struct Busy {
+    std::size_t entry;
+  };
+  std::map<int, std::deque<std::size_t>> reducer;  // entries of a rank in its reducer, in order
+
+  std::size_t messages() const {
+    std::size_t n = 0;
+    for (const auto& [k, q] : wire) n += q.size();
+    return n;
+  }
+
+  static bool met(const Rank& r, const Wqe& w) {
+    return (!w.has_dep0 || r.state[w.dep0] == Rank::kDone) && (!w.has_dep1 || r.state[w.dep1] == Rank::kDone);
+  }
+  void finish(Rank& r, std::size_t i) {
+    r.state[i] = Rank::kDone;
+    ++r.finished;
+    --r.in_window;
+  }
+  bool inside(const Rank& r, std::uint64_t a, std::uint64_t n) {
+    if (a <= r.memory.size() && n <= r.memory.size() - a) return true;
+    fault = "address outside memory";
+    return false;
+  }
+
+  bool step(int me) {
+    Rank& r = ranks[static_cast<std::size_t>(me)];
+    bool moved = false;
+    while (r.fetched < r.entries.size() && r.in_window < kWindow) {
+      ++r.fetched;
+      ++r.in_window;
+      moved = true;
+    }
+    for (std::size_t i = 0; i < r.fetched; ++i) {
+      const Wqe& w = r.entries[i];
+      if (r.state[i] != Rank::kWaiting || !met(r, w)) continue;
+      switch (w.opcode) {
+        case WqeOp::NOP:
+          finish(r, i);
+          moved = true;
+          break;
+        case WqeOp::WAIT:
+          if (r.sems[w.sem] >= w.value && rng.chance(0.5)) {
+            if (w.consume) r.sems[w.sem] -= w.value;
+            finish(r, i);
+            moved = true;
+          }
+          break;
+        case WqeOp::REDUCE:
+          reducer[me].push_back(i);
+          r.state[i] = Rank::kIssued;
+          moved = true;
+          break;
+        case WqeOp::WRITE:
+          wire[{me, w.conn}].push_back({me, i, w.src0, w.dst, w.length, w.sem, w.value});
+          r.state[i] = Rank::kIssued;
+          moved = true;
+          break;
+        default:
+          fault = "operation that no plan should have";
+          return true;
+      }
+    }
+    auto& q = reducer[me];
+    if (!q.empty()) {
+      moved = true;
+      if (rng.chance(0.4)) {
+        reduce(r, r.entries[q.front()]);
+        finish(r, q.front());
+        q.pop_front();
+      }
+    }
+    return moved;
+  }
+
+  void reduce(Rank& r, const Wqe& w) {
+    if (!inside(r, w.src0, w.length) || !inside(r, w.dst, w.length)) return;
+    if (w.redop == Redop::COPY) {
+      std::memmove(&r.memory[w.dst], &r.memory[w.src0], w.length);
+      return;
+    }
+    if (!inside(r, w.src1, w.length)) return;
+    for (std::uint64_t o = 0; o < w.length; o += 4) {
+      std::int32_t a, b;
+      std::memcpy(&a, &r.memory[w.src0 + o], 4);
+      std::memcpy(&b, &r.memory[w.src1 + o], 4);
+      const std::int32_t s = w.redop == Redop::MAX   ? std::max(a, b)
+                             : w.redop == Redop::MIN ? std::min(a, b)
+                                                     : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+      std::memcpy(&r.memory[w.dst + o], &s, 4);
+    }
+  }
+
+  // Bytes arrive when the message does, or earlier in part: a random prefix may be written ahead of time, as packets do.
+  bool deliver() {
+    bool moved = false;
+    for (auto& [key, q] : wire) {
+      if (q.empty()) continue;
+      moved = true;
+      Rank& to = ranks[static_cast<std::size_t>(key.second)];
+      Rank& from = ranks[static_cast<std::size_t>(key.first)];
+      const std::size_t ahead = rng.below(q.size());
+      const Message& early = q[ahead];
+      if (early.bytes != 0 && inside(to, early.dst, early.bytes) && inside(from, early.src, early.bytes)) {
+        const std::size_t part = rng.below(early.bytes + 1);
+        std::memcpy(&to.memory[early.dst], &from.memory[early.src], part);
+      }
+      if (!fault.empty()) return true;
+      if (!rng.chance(0.3)) continue;
+      const Message m = q.front();
+      q.pop_front();
+      if (m.bytes != 0) std::memcpy(&to.memory[m.dst], &from.memory[m.src], m.bytes);
+      to.sems[m.sem] += m.value;
+      finish(from, m.entry);
+    }
+    return moved;
+  }
+};
+
+}  // namespace wccl::model
