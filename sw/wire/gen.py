@@ -202,6 +202,7 @@ def read_fields(bad, where, raw, enums, big_endian):
             bad.add(fw, f"{bits} bits at bit {offset}: a field of 8 bits or more is whole bytes from a byte boundary")
         elif bits < 8 and offset % 8 + bits > 8:
             bad.add(fw, f"{bits} bits at bit {offset}: the field crosses a byte boundary")
+            return [], 0
         enum = f.get("enum")
         names = f.get("names", enum)
         if names is not None:
@@ -237,7 +238,7 @@ def read_headers(bad, raw, enums):
         if not check_keys(bad, where, h, {"doc", "fields", "trailer"}, {"doc", "fields"}):
             continue
         fields, bits = read_fields(bad, where, h["fields"], enums, big_endian=True)
-        if bits % 8:
+        if fields and bits % 8:
             bad.add(where, f"{bits} bits are not whole bytes")
         out.append({"name": name, "cpp": camel(name), "doc": h["doc"], "fields": fields, "bytes": bits // 8,
                     "trailer": h.get("trailer")})
@@ -252,7 +253,7 @@ def read_records(bad, raw, enums):
         if not check_keys(bad, where, r, {"doc", "bytes", "fields"}, {"doc", "bytes", "fields"}):
             continue
         fields, bits = read_fields(bad, where, r["fields"], enums, big_endian=False)
-        if bits != 8 * r["bytes"]:
+        if fields and bits != 8 * r["bytes"]:
             bad.add(where, f"fields are {bits} bits, bytes says {8 * r['bytes']}")
         for f in fields:
             if f["bits"] in (16, 32, 64) and f["byte"] % f["bytes"]:
