@@ -43,7 +43,7 @@ module weft_fifo #(
   endfunction
 
   logic [AddrW-1:0] wr_addr_q, rd_addr_q;
-  logic [CountW-1:0] count_q, count_d;
+  logic [CountW-1:0] count_q;
   logic ready_q;
 
   wire  push = s_valid_i && ready_q;
@@ -51,7 +51,11 @@ module weft_fifo #(
 
   assign s_ready_o = ready_q;
   assign count_o   = count_q;
-  assign count_d   = count_q + CountW'(push) - CountW'(pop);
+
+  // One adder for plus and minus one. The flags compare the present count, not the adder's result.
+  function automatic logic [CountW-1:0] step(logic [CountW-1:0] count, logic up, logic down);
+    return count + {{(CountW - 1) {down && !up}}, up != down};
+  endfunction
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -60,8 +64,8 @@ module weft_fifo #(
       ready_q   <= 1'b0;
     end else begin
       if (push) wr_addr_q <= next_addr(wr_addr_q);
-      count_q <= count_d;
-      ready_q <= count_d != CountW'(Depth);
+      count_q <= step(count_q, push, pop);
+      ready_q <= pop || !(count_q == CountW'(Depth) || (count_q == CountW'(Depth - 1) && push));
     end
   end
 
@@ -72,11 +76,9 @@ module weft_fifo #(
     data_t shown_q;
     logic shown_valid_q;
     logic written_q;  // an entry lies in the RAM that is not yet shown
-    logic [CountW-1:0] in_ram_q, in_ram_d;
+    logic [CountW-1:0] in_ram_q;
 
     wire fetch = written_q && (!shown_valid_q || m_ready_i);
-
-    assign in_ram_d = in_ram_q + CountW'(push) - CountW'(fetch);
 
     always_ff @(posedge clk_i) begin
       if (push) mem[wr_addr_q] <= s_data_i;
@@ -89,8 +91,8 @@ module weft_fifo #(
         shown_valid_q <= 1'b0;
       end else begin
         if (fetch) rd_addr_q <= next_addr(rd_addr_q);
-        in_ram_q  <= in_ram_d;
-        written_q <= in_ram_d != '0;
+        in_ram_q  <= step(in_ram_q, push, fetch);
+        written_q <= push || !(in_ram_q == '0 || (in_ram_q == CountW'(1) && fetch));
         if (fetch) shown_valid_q <= 1'b1;
         else if (m_ready_i) shown_valid_q <= 1'b0;
       end
@@ -112,7 +114,7 @@ module weft_fifo #(
         valid_q   <= 1'b0;
       end else begin
         if (pop) rd_addr_q <= next_addr(rd_addr_q);
-        valid_q <= count_d != '0;
+        valid_q <= push || !(count_q == '0 || (count_q == CountW'(1) && pop));
       end
     end
 
@@ -122,6 +124,7 @@ module weft_fifo #(
 
   `WEFT_ASSERT(CountInRange, count_q <= CountW'(Depth));
   `WEFT_IMPLIES(ReadyHasRoom, ready_q, count_q < CountW'(Depth));
+  `WEFT_NEXT(RoomIsReady, 1'b1, ready_q == (count_q < CountW'(Depth)));
   `WEFT_IMPLIES(ShownIsCounted, m_valid_o, count_q != '0);
   `WEFT_HOLD(OutHolds, m_valid_o, m_ready_i, m_data_o);
 
