@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames on the wire: reference-counted buffers from a pool. After warm-up nothing is allocated per packet; a frame that
+// several hold (queue, capture, receiver) is shared and must be copied before it is changed (FramePool::writable).
+//
+// The pool may be used from several threads; each keeps a small cache of free buffers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace weft::tb {
+
+class FramePool;
+
+inline constexpr size_t kMaxFrameBytes = 9600;  // buffers of the large class; longer frames cannot be made
+
+enum FrameFlag : uint8_t {
+  kFrameCorrupt = 1,    // the fabric flipped bits
+  kFrameCopy = 2,       // the fabric made this copy
+  kFrameMacError = 4,   // the MAC reports a bad FCS (tuser)
+  kFrameInjected = 8    // a test put it at the port; it never crossed the fabric
+};
+
+struct Frame {
+  std::atomic<uint32_t> references{0};
+  uint16_t bytes = 0;
+  uint8_t flags = 0;
+  uint8_t size_class = 0;
+  FramePool* pool = nullptr;
+  Frame* next = nullptr;  // free list
+  uint8_t* data() { return reinterpret_cast<uint8_t*>(this) + kHeaderBytes; }
+  const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(this) + kHeaderBytes; }
+  static constexpr size_t kHeaderBytes = 64;
+};
+static_assert(sizeof(Frame) <= Frame::kHeaderBytes);
+
+class FrameRef {
+ public:
+  FrameRef() = default;
+  explicit FrameRef(Frame* frame) : frame_(frame) {}  // takes over one reference
+  FrameRef(const FrameRef& o) : frame_(o.frame_) {
+    if (frame_) frame_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  FrameRef(FrameRef&& o) noexcept : frame_(std::exchange(o.frame_, nullptr)) {}
+  FrameRef& operator=(FrameRef o) noexcept {
+    std::swap(frame_, o.frame_);
+    return *this;
+  }
+  ~FrameRef() { reset(); }
+
+  void reset();
+  explicit operator bool() const { return frame_ != nullptr; }
+  Frame* operator->() const { return frame_; }
+  Frame& operator*() const { return *frame_; }
+  Frame* get() const { return frame_; }
+
+ private:
+  Frame* frame_ = nullptr;
+};
+
+class FramePool {
+ public:
+  FramePool() = default;
+  ~FramePool();
+  FramePool(const FramePool&) = delete;
+  FramePool& operator=(const FramePool&) = delete;
+
+  // A frame that may grow to `capacity` bytes (<= kMaxFrameBytes), not initialised, flags 0, size `capacity`.
+  FrameRef make(size_t capacity);
+  FrameRef make(const void* bytes, size_t count);
+  // Makes `frame` the only reference to its bytes, by a copy if need be.
+  void writable(FrameRef& frame);
+
+  uint64_t allocations() const { return allocations_.load(std::memory_order_relaxed); }  // chunks, for tests
+
+ private:
+  friend class FrameRef;
+  static constexpr size_t kClasses = 2;
+  static constexpr size_t kClassBytes[kClasses] = {256, kMaxFrameBytes};
+  static constexpr size_t kCaches = 16;   // threads beyond that share
+  static constexpr size_t kBatch = 32;    // frames moved between a cache and the common list
+  struct alignas(64) Cache {
+    std::mutex mutex;
+    Frame* free[kClasses] = {};
+    size_t count[kClasses] = {};
+  };
+
+  void release(Frame* frame);
+  void refill(Cache& cache, size_t size_class);
+
+  Cache caches_[kCaches];
+  std::mutex common_mutex_;
+  Frame* common_[kClasses] = {};
+  std::vector<void*> chunks_;
+  std::atomic<uint64_t> allocations_{0};
+};
+
+inline void FrameRef::reset() {
+  Frame* frame = std::exchange(frame_, nullptr);
+  if (frame && frame->references.fetch_sub(1, std::memory_order_acq_rel) == 1) frame->pool->release(frame);
+}
+
+}  // namespace weft::tb
