@@ -421,6 +421,7 @@ module weft_core_tx
   end
 
   wire cpl_flush = state_q == StFlush && st_q.open != 0;
+  wire midx_t cpl_msg = reject ? m_q : st_q.head;
   wire cpl_put = cpl_room && (state_q == StComplete || cpl_flush || reject);
   assign cpl_valid_o = cpl_valid_q;
   assign cpl_o = cpl_q;
@@ -428,7 +429,7 @@ module weft_core_tx
     if (rst_i) cpl_valid_q <= 1'b0;
     else if (cpl_room) cpl_valid_q <= cpl_put;
     if (cpl_put)
-      cpl_q <= '{tag: tag_t'(reject ? m_q : st_q.head), status: state_q == StComplete ? ErrOk : st_q.status};
+      cpl_q <= '{tag: tag_t'(cpl_msg), status: state_q == StComplete ? ErrOk : st_q.status};
   end
 
   always_ff @(posedge clk_i) begin
@@ -576,7 +577,7 @@ module weft_core_tx
     `WEFT_ASSERT(AvailNeverLost, !push || room);
   end
 
-  `WEFT_ASSERT(WindowKept, state_q != StExec || op_q != OpcReq || st_q.failed || st_q.open < (MsgW + 1)'(MSG_WINDOW));
+  `WEFT_ASSERT(WindowKept, state_q != StExec || op_q != OpcReq || st_q.failed || 32'(st_q.open) < MSG_WINDOW);
   `WEFT_ASSERT(OutNeverBelowZero, !out_dec || out_q != 0);
   `WEFT_ASSERT(SettledWasOpen, state_q != StExec || op_q != OpcSettle || set_q.lost || st_q.failed || left_q != 0);
 endmodule
