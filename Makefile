@@ -15,7 +15,8 @@ ARGS  ?=
 ifeq ($(origin CXX),default)
   CXX :=
 endif
-export BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
+# T may hold any character a test name holds, so recipes read it from the environment.
+export T BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
 
 SETUP  := @sw/tools/setup/setup.sh --build '$(BUILD)' --venv '$(VENV)'
 PYTHON := $(VENV)/bin/python
@@ -55,11 +56,11 @@ gen:
 
 test:
 	$(SETUP) sim test
-	@'$(PYTHON)' sw/tools/runtests.py '$(T)'
+	@'$(PYTHON)' sw/tools/runtests.py "$$T"
 
 wave:
 	$(SETUP) sim test $(if $(DISPLAY),wave)
-	@'$(PYTHON)' sw/tools/wave.py '$(T)'
+	@'$(PYTHON)' sw/tools/wave.py $(if $(NEWVIEW),--new-view) "$$T"
 
 lint:
 	$(SETUP) sim lint

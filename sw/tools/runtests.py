@@ -210,8 +210,9 @@ def main():
             else:
                 passed += 1
                 if waves:
-                    for line in re.findall(r"^waves: .*$", test.output, re.M):
-                        print(line)
+                    written = re.findall(r"^waves: .*$", test.output, re.M)
+                    if written:
+                        print(written[0] + (f" (and {len(written) - 1} more)" if written[1:] else ""))
             if terminal:
                 print(f"\r\033[K{passed + len(failed)}/{len(tests)} {test.name[:60]}", end="", flush=True)
     if terminal:

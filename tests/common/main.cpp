@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "weft_test.h"
@@ -28,6 +29,10 @@ struct Running {
   const char* module = nullptr;
   uint64_t cycle = 0;
   uint64_t events = 0;
+  std::string wave;      // file being written
+  bool failed = false;   // an assertion has failed; where:
+  uint64_t failed_cycle = 0;
+  std::string failed_wave;
   std::array<Event, 32> last{};
 };
 Running running;
@@ -60,11 +65,23 @@ class Reporter : public Catch::TestEventListenerBase {
     running.name = info.name;
   }
 
+  bool assertionEnded(Catch::AssertionStats const& stats) override {
+    if (!stats.assertionResult.isOk() && !running.failed) {
+      running.failed = true;
+      running.failed_cycle = running.cycle;
+      running.failed_wave = running.wave;
+    }
+    return true;
+  }
+
   void testCaseEnded(Catch::TestCaseStats const& stats) override {
     if (stats.totals.assertions.failed == 0 && stats.totals.testCases.failed == 0) return;
     std::cout << "\n";
     if (running.module != nullptr) {
-      std::cout << "failed near cycle " << running.cycle << " of " << running.module << "\n";
+      std::cout << "failed at cycle " << running.failed_cycle << " of " << running.module << "\n";
+    }
+    if (!running.failed_wave.empty()) {  // `make wave` opens the file here
+      std::ofstream(running.failed_wave + ".failed") << running.failed_cycle * kPeriod_ps << "\n";
     }
     const uint64_t first = running.events > 32 ? running.events - 32 : 0;
     if (running.events > 0) std::cout << "last " << running.events - first << " events:\n";
@@ -110,7 +127,9 @@ std::string next_wave_path() {
   std::filesystem::create_directories(dir);
   std::string name = file_name(running.name.empty() ? "bench" : running.name);
   if (++running.waves > 1) name += "_" + std::to_string(running.waves);
-  return (dir / (name + ".fst")).string();
+  running.wave = (dir / (name + ".fst")).string();
+  std::filesystem::remove(running.wave + ".failed");
+  return running.wave;
 }
 
 void event(const char* format, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {

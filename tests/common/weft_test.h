@@ -47,6 +47,9 @@ bool waves_wanted();
 /// for unsigned long long (%llu, %llx). The last 32 are kept.
 void event(const char* format, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0);
 
+/// Clock period of every bench: 322 MHz, as the datapath for 100G.
+inline constexpr uint64_t kPeriod_ps = 3104;
+
 /// Clock cycle and module of the bench now running, shown when a test fails.
 void note_cycle(const char* module, uint64_t cycle);
 
@@ -184,10 +187,15 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   ~Bench() {
-    dut_->final();
 #if defined(WEFT_TRACE) && WEFT_TRACE
-    if (wave_) wave_->close();
+    if (wave_) {  // what the bench looked at last is on the screen too
+      dump();
+      context_->timeInc(kPeriod_ps);
+      dump();
+      wave_->close();
+    }
 #endif
+    dut_->final();
   }
 
   V& dut() {
@@ -268,8 +276,6 @@ class Bench {
   }
 
  private:
-  static constexpr uint64_t kPeriod_ps = 3104;  // 322 MHz
-
   void set_reset(uint8_t value) {
     if constexpr (requires(V & v) { v.rst_i; }) dut_->rst_i = value;
   }

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the waves of a test in GTKWave, at the failure if it failed; `make wave T=<pattern>` calls it.
+
+Runs the tests that match with WAVES=1, takes the one that failed (else the first), and starts from the
+saved view tests/waves/<module without weft_>.gtkw. Without a display it prints the files and the command instead.
+
+    wave.py PATTERN                 run, then open
+    wave.py --new-view PATTERN      write that view from what the module has
+"""
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
+WAVES = os.path.join(BUILD, "waves")
+
+
+def run(pattern):
+    """Runs the tests with waves; returns the wave files."""
+    result = subprocess.run([sys.executable, "sw/tools/runtests.py", pattern], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, env=dict(os.environ, WAVES="1"))
+    print(result.stdout, end="")
+    files = re.findall(r"^\s*waves: (\S+\.fst)\b", result.stdout, re.M)
+    if not files:
+        print(f"the tests that match T='{pattern}' write no waves: they hold no RTL")
+        raise SystemExit(1)
+    return list(dict.fromkeys(os.path.join(ROOT, path) for path in files))
+
+
+def failed_at(path):
+    try:
+        with open(path + ".failed", encoding="utf-8") as handle:
+            return int(handle.read())
+    except (OSError, ValueError):
+        return None
+
+
+def saved_view(wave):
+    """Where the view of the module in this file is kept."""
+    import pywellen
+
+    top = next(iter(pywellen.Waveform(wave).all_vars())).full_name.split(".")[0]
+    module = next((name.split(".")[1] for name in
+                   (variable.full_name for variable in pywellen.Waveform(wave).all_vars())
+                   if name.count(".") >= 2 and name.split(".")[0] == top), top)
+    return os.path.join(ROOT, "tests/waves", module.removeprefix("weft_") + ".gtkw")
+
+
+def view_for(saved, wave):
+    """Writes the view to open: the saved one on this file, with a marker where the test failed."""
+    lines = []
+    if os.path.exists(saved):
+        with open(saved, encoding="utf-8") as handle:
+            lines = [line for line in handle.read().splitlines()
+                     if not line.startswith(("[dumpfile]", "[savefile]", "[timestart]", "*"))]
+    # About 50 cycles on screen, the failure towards the right with the marker on it.
+    when = failed_at(wave)
+    head = [f'[dumpfile] "{wave}"', f"[timestart] {max(0, (when or 0) - 120_000)}",
+            f"*-15.000000 {-1 if when is None else when}" + " -1" * 26]
+    path = wave[:-len(".fst")] + ".gtkw"
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write("\n".join(head + lines) + "\n")
+    return path
+
+
+def new_view(path, wave):
+    """A first view: ports of the top, then its registers, each bus in hexadecimal."""
+    import pywellen
+
+    groups = {"ports": [], "state": []}
+    for variable in pywellen.Waveform(wave).all_vars():
+        name = variable.full_name
+        # dut.<module>.<signal>: the module itself, without the copies of its ports above it.
+        if name.count(".") != 2 or "Param" in variable.var_type or "param" in variable.var_type:
+            continue
+        leaf = name.split(".")[-1]
+        group = "ports" if leaf.endswith(("_i", "_o")) else "state" if leaf.endswith("_q") else None
+        if group and (name, variable.bitwidth) not in groups[group]:
+            groups[group].append((name, variable.bitwidth or 1))
+    lines = ["[*] Signals of the top module; edit in GTKWave and save over this file."]
+    for title, names in groups.items():
+        lines += ["@200", f"-{title}"]
+        for name, width in names:
+            lines += ["@28" if width == 1 else "@22", name if width == 1 else f"{name}[{width - 1}:0]"]
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as handle:
+        handle.write("\n".join(lines) + "\n")
+    print(f"wrote {os.path.relpath(path, ROOT)}: {sum(map(len, groups.values()))} signals")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--new-view", action="store_true")
+    parser.add_argument("pattern", nargs="?", default="")
+    args = parser.parse_args()
+    if not args.pattern:
+        have = sorted(os.listdir(WAVES)) if os.path.isdir(WAVES) else []
+        print("give T=<program or test>, as in: make wave T=fifo")
+        for name in have:
+            if name.endswith(".fst"):
+                print(f"  {os.path.relpath(os.path.join(WAVES, name), ROOT)}")
+        return 2
+    files = run(args.pattern)
+    files.sort(key=lambda path: failed_at(path) is None)
+    saved = saved_view(files[0])
+    if args.new_view:
+        new_view(saved, files[0])
+        return 0
+    view = view_for(saved, files[0])
+    if not os.path.exists(saved):
+        print(f"no saved view {os.path.relpath(saved, ROOT)}; starting empty")
+    command = ["gtkwave", files[0], view]
+    when = failed_at(files[0])
+    if when is not None:
+        print(f"the test failed at {when} ps; the marker stands there")
+    if os.environ.get("DISPLAY"):
+        subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        return 0
+    print(f"no display; the waves are in {files[0]}\nopen them with: {shlex.join(command)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
