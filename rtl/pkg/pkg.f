@@ -1,4 +1,3 @@
-// Packages of every build, in order of use. Paths are from the repository's top;
-// build/gen is made by sw/wire/gen.py.
+// Packages of every build, in order of use. build/gen is made by sw/wire/gen.py.
 build/gen/weft_wire_pkg.sv
 rtl/pkg/weft_pkg.sv

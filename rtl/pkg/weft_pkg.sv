@@ -20,12 +20,14 @@ package weft_pkg;
   typedef logic [7:0] tag_t;  // window slot of the engine that asked
 
   // ---- configuration: table writes broadcast by the register block -------------------------------------------------
+  // The driver packs these structs into CFG_DATA: sw/wire/gen.py reads cfg_table_e and the cfg_*_t of the tables from this
+  // file and makes weft_cfg.h of them. They stand in the low bits of cfg_t.data.
   typedef enum logic [3:0] {
     CfgPort     = 4'd0,  // index = port;             data = cfg_port_t
     CfgConn     = 4'd1,  // index = conn*NumPorts+port; data = cfg_conn_t; (re)initialises the connection on that port
     CfgRegion   = 4'd2,  // index = region;           data = cfg_region_t
-    CfgSem      = 4'd3,  // index = semaphore;        data[31:0] = value
-    CfgCq       = 4'd4,  // data[63:0] = base address (64-byte aligned), data[95:64] = entries - 1 (power of two - 1)
+    CfgSem      = 4'd3,  // index = semaphore;        data = cfg_sem_t
+    CfgCq       = 4'd4,  // data = cfg_cq_t
     CfgGlobal   = 4'd5   // data = cfg_global_t
   } cfg_table_e;
 
@@ -64,6 +66,15 @@ package weft_pkg;
     logic [63:0] base;
     logic [63:0] limit;       // first byte behind the region
   } cfg_region_t;
+
+  typedef struct packed {
+    logic [31:0] value;
+  } cfg_sem_t;
+
+  typedef struct packed {
+    logic [31:0] last;        // entries - 1 (power of two - 1)
+    logic [63:0] base;        // address, 64-byte aligned
+  } cfg_cq_t;
 
   typedef struct packed {
     logic [3:0]  mtu_log2;    // payload bytes of a full packet: 8..12

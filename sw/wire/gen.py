@@ -8,12 +8,19 @@ The description is checked first; a mistake in it ends the run with one line per
 status 2. An output is written only when its text changes, so that a run without a change rebuilds nothing.
 """
 import argparse
+import json
 import pathlib
 import re
 import sys
+import tempfile
+import zlib
 
 import jinja2
+import peakrdl_regblock.udps
+import systemrdl
 import yaml
+from peakrdl_regblock import RegblockExporter
+from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -307,6 +314,135 @@ def load_wire(path):
             "offset": {h["name"]: {f["name"]: f["byte"] for f in h["fields"]} for h in headers}}
 
 
+def read_counters(path, wire):
+    """Counters of a node and of a port, each with the place of its bits in the struct that brings its events."""
+    bad = Problems(path)
+    raw = load_yaml(path)
+    check_keys(bad, "top", raw, {"node", "port"}, {"node", "port"})
+    bad.stop_if_any()
+    drops = next(e for e in wire["enums"] if e["name"] == "drop")
+    for i, v in enumerate(drops["values"]):
+        if v["value"] != i:
+            bad.add("drop", f"reason {v['key']} of wire.yaml is {v['value']}, expected {i}: an index may not be left out")
+    out = {}
+    for scope in ("node", "port"):
+        blocks = []
+        for name, b in raw[scope].items():
+            where = f"{scope}.{name}"
+            check_name(bad, where, name, r"[a-z][a-z0-9_]*")
+            if not check_keys(bad, where, b, {"struct", "events"}, {"events"}):
+                continue
+            events = []
+            for event, e in b["events"].items():
+                check_name(bad, f"{where}.{event}", event, r"[a-z][a-z0-9_]*")
+                if not check_keys(bad, f"{where}.{event}", e, {"doc", "bits"}, {"doc"}):
+                    continue
+                bits = e.get("bits", 1)
+                if not is_int(bits) or not 1 <= bits <= 32:
+                    bad.add(f"{where}.{event}", f"bits {bits!r} is not 1..32")
+                    continue
+                events.append({"name": event, "bits": bits, "doc": e["doc"]})
+            blocks.append({"name": name, "events": events, "struct": b.get("struct")})
+        if scope == "port":
+            if "drop" in raw[scope]:
+                bad.add("port.drop", "comes from wire.yaml by itself")
+            blocks.append({"name": "drop", "struct": None, "events": [
+                {"name": v["key"].lower(), "bits": 1, "doc": "frames dropped: " + v["doc"]} for v in drops["values"]]})
+        bad.stop_if_any()
+        lsb = sum(e["bits"] for b in blocks for e in b["events"])
+        out[scope + "_bits"] = lsb
+        index = 0
+        for b in blocks:
+            for e in b["events"]:
+                lsb -= e["bits"]
+                e.update(index=index, lsb=lsb, id=camel(b["name"]) + camel(e["name"]))
+                index += 1
+            # Reason i is bit i of the drop vector, so its first counter is the lowest bit.
+            if b["name"] == "drop":
+                for e, place in zip(b["events"], sorted(e["lsb"] for e in b["events"])):
+                    e["lsb"] = place
+        out[scope] = blocks
+        out[scope + "_events"] = [e for b in blocks for e in b["events"]]
+    return out
+
+
+def read_tables(path):
+    """Configuration tables out of weft_pkg.sv: the enum cfg_table_e and, for each of its names CfgX, the packed struct
+    cfg_x_t of plain logic fields. The first field is the most significant; CFG_DATA[0] has the low bits."""
+    bad = Problems(path)
+    try:
+        text = re.sub(r"//[^\n]*", lambda m: m.group().replace(";", ","), path.read_text(encoding="utf-8"))
+    except OSError as e:
+        print(f"{path}: {e.strerror}", file=sys.stderr)
+        sys.exit(2)
+    enum = re.search(r"typedef enum logic[^{]*\{([^}]*)\}\s*cfg_table_e;", text)
+    if not enum:
+        bad.add("cfg_table_e", "not found")
+        bad.stop_if_any()
+    tables = []
+    for name, value in re.findall(r"Cfg(\w+)\s*=\s*4'd(\d+)", enum.group(1)):
+        struct_name = f"cfg_{name.lower()}_t"
+        struct = re.search(r"typedef struct packed \{([^{}]*)\}\s*" + struct_name + ";", text)
+        if not struct:
+            bad.add(struct_name, f"not found (table Cfg{name})")
+            continue
+        fields = []
+        for line in filter(None, map(str.strip, struct.group(1).splitlines())):
+            field = re.fullmatch(r"logic\s*(?:\[(\d+):0\])?\s*([a-z][a-z0-9_]*);\s*(?://\s*(.*))?", line)
+            if not field:
+                bad.add(struct_name, f"'{line}' is not 'logic [n:0] name;'")
+                continue
+            bits = int(field[1] or 0) + 1
+            check_name(bad, f"{struct_name}.{field[2]}", field[2], r"[a-z][a-z0-9_]*")
+            if bits > 64:
+                bad.add(f"{struct_name}.{field[2]}", f"{bits} bits, at most 64")
+            fields.append({"name": field[2], "bits": bits, "doc": field[3] or "",
+                           "ctype": "bool" if bits == 1 else uint_type(min(bits, 64))})
+        lsb = 0
+        for field in reversed(fields):
+            field["lsb"] = lsb
+            lsb += field["bits"]
+        if lsb > 512:
+            bad.add(struct_name, f"{lsb} bits, CFG_DATA holds 512")
+        tables.append({"name": name, "value": int(value), "fields": fields, "bits": lsb})
+    bad.stop_if_any()
+    return tables
+
+
+def compile_registers(path):
+    """Compiles the SystemRDL; its own messages go to stderr."""
+    rdl = systemrdl.RDLCompiler()
+    for udp in peakrdl_regblock.udps.ALL_UDPS:
+        rdl.register_udp(udp)
+    try:
+        rdl.compile_file(str(path))
+        return rdl.elaborate()
+    except systemrdl.RDLCompileError:
+        sys.exit(2)
+
+
+def list_registers(root):
+    registers = []
+    for reg in root.top.registers():
+        registers.append({
+            "name": reg.inst_name, "cpp": "k" + camel(reg.inst_name), "doc": reg.get_property("name"),
+            "addr": reg.raw_absolute_address if reg.is_array else reg.absolute_address,
+            "count": reg.array_dimensions[0] if reg.is_array else None,
+            "fields": [{"name": f.inst_name, "cpp": camel(f.inst_name), "lsb": f.lsb, "bits": f.width,
+                        "access": f.get_property("sw").name, "reset": f.get_property("reset"),
+                        "doc": f.get_property("desc")} for f in reg.fields()]})
+    return registers
+
+
+def interface_hash(*parts):
+    """One number for everything hardware and software must agree on; texts for readers do not count."""
+    def strip(x):
+        if isinstance(x, dict):
+            return {k: strip(v) for k, v in x.items() if k not in ("doc", "trailer", "struct")}
+        return [strip(v) for v in x] if isinstance(x, list) else x
+    return zlib.crc32(json.dumps(strip(list(parts)), sort_keys=True).encode())
+
+
 # ---- writing -----------------------------------------------------------------------------------------------------
 def write_if_changed(path, text):
     if path.exists() and path.read_text(encoding="utf-8") == text:
@@ -315,6 +451,22 @@ def write_if_changed(path, text):
     path.write_text(text, encoding="utf-8")
     print(f"gen: {path}")
     return True
+
+
+def write_regblock(root, out):
+    """The register block as PeakRDL writes it. Read data and responses are registered: the block must close at the
+    datapath's clock, and a few cycles do not matter to a register access."""
+    with tempfile.TemporaryDirectory() as tmp:
+        RegblockExporter().export(root, tmp, cpuif_cls=AXI4Lite_Cpuif_flattened, address_width=16, err_if_bad_addr=True,
+                                  err_if_bad_rw=True, retime_read_fanin=True, retime_read_response=True)
+        for name in ("weft_regs_pkg.sv", "weft_regs.sv"):
+            write_if_changed(out / name, (pathlib.Path(tmp) / name).read_text(encoding="utf-8"))
+
+
+def write_html(root, out):
+    from peakrdl_html import HTMLExporter  # slow to load, and only documentation needs it
+    HTMLExporter().export(root, str(out))
+    print(f"gen: {out}/index.html")
 
 
 def environment():
@@ -327,13 +479,25 @@ def environment():
 def main():
     parser = argparse.ArgumentParser(description="generate packages and headers from sw/wire/wire.yaml")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write to (build/gen)")
+    parser.add_argument("--counters", type=pathlib.Path, default=HERE / "counters.yaml", help="list of the counters")
     parser.add_argument("--wire", type=pathlib.Path, default=HERE / "wire.yaml", help="description of the wire")
+    parser.add_argument("--html", action="store_true", help="also write the register map as HTML to OUT/html")
     args = parser.parse_args()
 
     env = environment()
     wire = load_wire(args.wire)
-    for name in ("weft_wire_pkg.sv", "weft_wire.h", "weft.lua"):
-        write_if_changed(args.out / name, env.get_template(name + ".j2").render(**wire))
+    counters = read_counters(args.counters, wire)
+    tables = read_tables(HERE.parents[1] / "rtl" / "pkg" / "weft_pkg.sv")
+    root = compile_registers(HERE / "weft_regs.rdl")
+    registers = list_registers(root)
+    everything = dict(wire, **counters, tables=tables, registers=registers,
+                      hash=interface_hash(wire, counters, tables, registers))
+    for name in ("weft_wire_pkg.sv", "weft_wire.h", "weft.lua", "weft_counters_pkg.sv", "weft_counters.h", "weft_cfg.h",
+                 "weft_regs.h", "weft_interface_pkg.sv", "wire_tables.md"):
+        write_if_changed(args.out / name, env.get_template(name + ".j2").render(**everything))
+    write_regblock(root, args.out)
+    if args.html:
+        write_html(root, args.out / "html")
 
 
 if __name__ == "__main__":
