@@ -42,4 +42,4 @@ fi
 command=(ninja -C "$dir" "${keep[@]}" -j "${JOBS:-$(nproc)}" "$@")
 if [ -t 1 ]; then exec "${command[@]}"; fi
 command+=(--quiet)
-"${command[@]}" 2>&1 | sed -u '/^-- \(GLOB mismatch\|Configuring done\|Generating done\|Build files have\)/d'
+"${command[@]}" 2>&1 | sed -u '/^-- \(GLOB mismatch\|Configuring done\|Generating done\|Build files have\)\|^ninja: no work to do\|^ninja: Entering/d'
