@@ -1,0 +1,16 @@
+// Near-memory reducer.
++incdir+rtl/nmc
+-f rtl/common/common.f
+build/gen/weft_wire_pkg.sv
+rtl/pkg/weft_pkg.sv
+rtl/nmc/weft_nmc_pkg.sv
+rtl/nmc/weft_nmc_fadd.sv
+rtl/nmc/weft_nmc_int.sv
+rtl/nmc/weft_nmc_lanes.sv
+rtl/nmc/weft_nmc_rot.sv
+rtl/nmc/weft_nmc_decode.sv
+rtl/nmc/weft_nmc_read.sv
+rtl/nmc/weft_nmc_seq.sv
+rtl/nmc/weft_nmc_write.sv
+rtl/nmc/weft_nmc_done.sv
+rtl/nmc/weft_nmc.sv
