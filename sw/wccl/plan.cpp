@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan.h"
+#include "sw/wccl/plan.h"
 
 #include <algorithm>
 #include <array>
@@ -440,12 +440,12 @@ Algo choose(const Op& op, int ranks) {
   return Algo::kDirect;  // two steps whatever the rank count; the fabric carries all pairs at once
 }
 
-Expected<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
-  if (std::string why = check(op, ranks); !why.empty()) return Error{why};
-  if (rank < 0 || rank >= ranks) return Error{fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1)};
+weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
+  if (std::string why = check(op, ranks); !why.empty()) return weft::Status::error(why);
+  if (rank < 0 || rank >= ranks) return weft::Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
   const auto n = static_cast<std::size_t>(ranks);
   if (target.memory.size() != n || target.conn.size() != n)
-    return Error{fmt::format("target: {} memories and {} connections, expected {} of each", target.memory.size(), target.conn.size(), ranks)};
+    return weft::Status::error(fmt::format("target: {} memories and {} connections, expected {} of each", target.memory.size(), target.conn.size(), ranks));
 
   Graph g(op);
   const Context c{op, rank, ranks, target, g, size_of(op.type)};
@@ -488,7 +488,7 @@ Expected<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Targ
   }
   std::vector<Wqe> out = g.take();
   if (out.size() > std::numeric_limits<std::uint16_t>::max())
-    return Error{fmt::format("plan: {} entries, expected at most 65535", out.size())};
+    return weft::Status::error(fmt::format("plan: {} entries, expected at most 65535", out.size()));
   return out;
 }
 

@@ -8,9 +8,9 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "sw/weft/result.h"
 #include "weft_wire.h"
 
 namespace wccl {
@@ -28,25 +28,6 @@ std::size_t size_of(Type t);  // bytes of one element
 
 inline constexpr int kMaxRanks = 16;
 
-// An error as a value: the text names the argument, what it is and what was expected.
-struct Error {
-  std::string text;
-};
-template <class T>
-class Expected {
- public:
-  Expected(T v) : v_(std::move(v)) {}                    // NOLINT: meant to convert
-  Expected(Error e) : v_(std::move(e)) {}                // NOLINT
-  explicit operator bool() const { return v_.index() == 0; }
-  T& operator*() { return std::get<0>(v_); }
-  const T& operator*() const { return std::get<0>(v_); }
-  T* operator->() { return &std::get<0>(v_); }
-  const std::string& error() const { return std::get<1>(v_).text; }
-
- private:
-  std::variant<T, Error> v_;
-};
-
 struct Op {
   Kind kind = Kind::kBarrier;
   Type type = Type::kFloat32;
@@ -58,7 +39,7 @@ struct Op {
   std::vector<std::vector<std::uint64_t>> send_counts;   // all_to_allv: [sender][receiver], elements
 };
 
-// Nullopt-like: an empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
+// An empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
 std::string check(const Op& op, int ranks);
 
 // Bytes of the buffers `rank` must have.
@@ -97,7 +78,7 @@ struct Target {
 };
 
 // The entries of `rank`. Errors name the argument.
-Expected<std::vector<weft::wire::Wqe>> compile(const Op& op, int rank, int ranks, const Target& target);
+weft::Result<std::vector<weft::wire::Wqe>> compile(const Op& op, int rank, int ranks, const Target& target);
 
 // Algorithm that kAuto chooses.
 Algo choose(const Op& op, int ranks);

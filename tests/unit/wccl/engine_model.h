@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "weft_test.h"
-#include "wccl/plan.h"
+#include "sw/wccl/plan.h"
 
 namespace wccl::model {
 

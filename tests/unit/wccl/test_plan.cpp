@@ -70,14 +70,15 @@ struct Harness {
         if (!out.empty()) std::memcpy(&w[base.memory[static_cast<std::size_t>(r)].recv], out.data(), out.size() * 4);
         want[static_cast<std::size_t>(r)] = std::move(w);
         auto plan = compile(op, r, n, base);
-        if (!plan) return plan.error();
-        if (r == 0 && break_entry >= 0 && break_entry < static_cast<int>(plan->size()))
-          (*plan)[static_cast<std::size_t>(break_entry)].has_dep0 = (*plan)[static_cast<std::size_t>(break_entry)].has_dep1 = false;
-        for (std::size_t i = 0; i < plan->size(); ++i) {
-          const auto& e = (*plan)[i];
+        if (!plan.ok()) return plan.error();
+        std::vector<weft::wire::Wqe> entries = plan.take();
+        if (r == 0 && break_entry >= 0 && break_entry < static_cast<int>(entries.size()))
+          entries[static_cast<std::size_t>(break_entry)].has_dep0 = entries[static_cast<std::size_t>(break_entry)].has_dep1 = false;
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+          const auto& e = entries[i];
           if ((e.has_dep0 && e.dep0 >= i) || (e.has_dep1 && e.dep1 >= i)) return "dependency on a later entry";
         }
-        rank.start(*plan);
+        rank.start(std::move(entries));
       }
       if (!cluster.run()) return cluster.fault;
       for (int r = 0; r < n; ++r) {
@@ -212,9 +213,9 @@ TEST_CASE("wccl: the check sees an entry that ignores its dependencies", "[wccl]
   Op op = make(Kind::kAllReduce, 40'000, 4, rng);
   int seen = 0;
   auto plan = compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}, 0});
-  REQUIRE(plan);
-  for (int i = 0; i < static_cast<int>(plan->size()); ++i)
-    if ((*plan)[static_cast<std::size_t>(i)].has_dep0) seen += Harness{4, 3, 1, true, i}.run(op) != "";
+  REQUIRE(plan.ok());
+  for (int i = 0; i < static_cast<int>(plan.value().size()); ++i)
+    if (plan.value()[static_cast<std::size_t>(i)].has_dep0) seen += Harness{4, 3, 1, true, i}.run(op) != "";
   CHECK(seen > 10);
 }
 

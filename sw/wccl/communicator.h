@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's end of a communicator: connections to every other rank, and collectives as persistent plans.
+//
+// What ranks must tell each other (RankInfo once, PlanInfo for every plan) travels out of band, by any means the caller
+// has; nothing of it is needed while a plan runs. A plan is prepared once and may be started any number of times: each
+// start is one doorbell, and the host waits for one completion.
+//
+//   comm.connect(all_infos);                                    // infos gathered from all ranks
+//   auto info = comm.describe(op, send, recv);                  // gather these too
+//   auto plan = comm.prepare(op, all_plan_infos);               // mismatching calls are refused, both sides named
+//   while (comm.state(plan) == State::kPreparing) comm.progress();
+//   comm.start(plan); while (comm.state(plan) == State::kRunning) comm.progress();
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sw/wccl/plan.h"
+#include "sw/weft/device.h"
+
+namespace wccl {
+
+struct CommConfig {
+  std::uint64_t arena = 0;          // node memory for rings, entries and scratch: address, multiple of 64
+  std::uint64_t arena_bytes = 0;
+  std::uint64_t scratch_bytes = 0;  // of it: the largest Sizes::scratch of any plan
+  std::uint16_t sem_base = 0;       // kSemsPerComm semaphores from here are the communicator's
+  std::uint64_t seed = 1;           // start PSNs, the same at every rank
+  int start_psn = -1;               // >= 0: every path starts there (24 bits); for tests near the wrap
+  weft::ConnectionConfig connection;
+};
+
+struct RankInfo {
+  int rank = 0;
+  std::vector<weft::PortAddress> ports;
+  std::uint16_t incarnation = 0;
+  std::vector<std::vector<std::uint32_t>> psn;  // [peer][port]: first PSN this rank sends to that peer
+  std::uint64_t scratch = 0;
+  std::uint32_t scratch_key = 0;
+};
+
+struct PlanInfo {
+  Op op;
+  int rank = 0;
+  RankMemory memory;
+};
+
+// Buffer of the caller in node memory: address and bytes.
+struct Buffer {
+  std::uint64_t addr = 0;
+  std::uint64_t bytes = 0;
+};
+
+enum class State { kPreparing, kReady, kRunning, kFailed, kGone };
+
+class Communicator {
+ public:
+  // The device must have its ports, transport and firmware set up; `ports` are this node's addresses.
+  static weft::Result<Communicator> create(weft::Device& device, int rank, int ranks, std::vector<weft::PortAddress> ports,
+                                           const CommConfig& config);
+
+  const RankInfo& info() const { return info_; }
+  weft::Status connect(std::span<const RankInfo> all);
+
+  // Registers the buffers of `op` for this rank. For an in-place operation pass the one buffer as both.
+  weft::Result<PlanInfo> describe(const Op& op, const Buffer& send, const Buffer& recv);
+  // Compiles the plan, writes its entries and has the node validate them; ends in kReady or kFailed.
+  weft::Result<int> prepare(const Op& op, std::span<const PlanInfo> all);
+  weft::Status start(int plan);
+  weft::Status abort(int plan);
+  // Frees what the plan holds; it must not be running.
+  void release(int plan);
+
+  // Takes completions in.
+  void progress();
+  State state(int plan) const { return plans_[static_cast<std::size_t>(plan)].state; }
+  // Why a plan is kFailed: operation, entry, peer and reason.
+  const std::string& failure(int plan) const { return plans_[static_cast<std::size_t>(plan)].failure; }
+  std::size_t entries(int plan) const { return plans_[static_cast<std::size_t>(plan)].count; }
+
+ private:
+  struct Plan {
+    Op op;
+    State state = State::kGone;
+    std::string failure;
+    std::uint64_t entries_addr = 0;
+    std::size_t room = 0;   // entries that fit there
+    std::size_t count = 0;  // entries
+    std::vector<weft::Region> regions;
+    std::vector<weft::wire::Wqe> wqes;  // kept for messages
+  };
+
+  Communicator(weft::Device& device, int rank, int ranks) : device_(&device), rank_(rank), ranks_(ranks) {}
+  weft::Result<std::uint64_t> take(std::uint64_t bytes, const char* what);
+  void explain(Plan& plan, const weft::wire::Cqe& cqe);
+
+  weft::Device* device_;
+  int rank_, ranks_;
+  CommConfig config_;
+  RankInfo info_;
+  weft::Region scratch_;
+  std::vector<RankInfo> all_;
+  std::uint64_t arena_next_ = 0, arena_end_ = 0;
+  std::vector<weft::Region> described_;  // regions of the plan being described
+  std::vector<Plan> plans_;
+};
+
+}  // namespace wccl
