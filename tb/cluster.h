@@ -104,6 +104,8 @@ struct FabricCounts {
 
 class Cluster {
  public:
+  struct Impl;  // in cluster.cpp
+
   // Fails (bad scenario, unwritable trace file, a traced model asked for where there is none) with one line of text.
   static Result<std::unique_ptr<Cluster>> create(const Scenario& scenario, const NodeFactory& make_node,
                                                  const TraceConfig& traces = {});
@@ -143,11 +145,12 @@ class Cluster {
   const Status& status() const;
 
   // Closes the trace files and checks what must hold in every run: frames in = out + counted drops, no protocol error on
-  // any AXI port, no MAC underrun, no payload written twice (written bytes <= unique bytes). Call it once, after settle().
+  // any AXI port, no MAC underrun, no payload written twice (written bytes <= unique bytes). Call it once, after settle()
+  // or after a failure (the traces show it). Trace files of a Cluster that is destroyed without it are removed, and so are
+  // all captures and the timeline when one of them could not be written.
   Status finish();
 
  private:
-  struct Impl;
   explicit Cluster(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -11,6 +11,7 @@
 // outputs are registered: nothing here depends combinationally on the master.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -88,11 +89,12 @@ class AxiReadSlave {
     if (offered_ && *pins_.rready) taken();
   }
   void drive() {
-    if (!open_ && *pins_.arready && !stalls_) return;  // nothing asked, nothing pending
+    if (!open_ && *pins_.arready && !*pins_.rvalid && !stalls_) return;  // nothing asked, nothing pending
     drive_busy();
   }
   bool idle() const { return !open_; }
   const AxiCounts& counts() const { return counts_; }
+  const std::string& name() const { return name_; }
   std::string state() const;
 
  private:
@@ -131,11 +133,12 @@ class AxiWriteSlave {
     if (offered_ && *pins_.bready) taken();
   }
   void drive() {
-    if (!open_ && !beats_ && *pins_.awready && *pins_.wready && !stalls_ && shared_.tokens > 0) return;
+    if (!open_ && !beats_ && *pins_.awready && *pins_.wready && !*pins_.bvalid && !stalls_) return;
     drive_busy();
   }
   bool idle() const { return !open_ && !beats_; }
   const AxiCounts& counts() const { return counts_; }
+  const std::string& name() const { return name_; }
   std::string state() const;
 
  private:

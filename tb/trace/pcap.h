@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capture files with nanosecond timestamps. A file is complete or not there: after an error it is removed.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tb/sim/frame.h"
+#include "tb/sim/status.h"
+#include "tb/sim/time.h"
+
+struct pcap;
+struct pcap_dumper;
+
+namespace weft::tb {
+
+// Removes a file that was not finished; devices and directories stay.
+void remove_partial(const std::string& path);
+
+class PcapFile {
+ public:
+  static Result<std::unique_ptr<PcapFile>> create(const std::string& path);
+  ~PcapFile();  // removes the file unless close() succeeded
+  PcapFile(const PcapFile&) = delete;
+  PcapFile& operator=(const PcapFile&) = delete;
+
+  // Frames in any order; write_until() puts those with time < end into the file, ordered by time.
+  void add(Ps time, FrameRef frame) { waiting_.push_back({time, std::move(frame)}); }
+  Status write_until(Ps end);
+  Status close();
+  void discard() { complete_ = false; }  // remove it after all, at destruction
+
+ private:
+  struct Waiting {
+    Ps time;
+    FrameRef frame;
+  };
+  explicit PcapFile(std::string path) : path_(std::move(path)) {}
+  Status failed();
+  void drop_file();
+
+  std::string path_;
+  pcap* pcap_ = nullptr;
+  pcap_dumper* dumper_ = nullptr;
+  std::FILE* file_ = nullptr;  // owned by dumper_
+  std::vector<Waiting> waiting_;
+  bool complete_ = false;
+};
+
+}  // namespace weft::tb
