@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weft_tx_path: every frame bit by bit under stalls, frame rate, order of acks and data, memory errors, and that the
+// check of the frames can fail.
+#include <algorithm>
+
+#include "Vtx_flat.h"
+#include "tx_bench.h"
+#include "weft_test.h"
+
+namespace {
+
+using namespace weft;
+using weft::test::Bench;
+using weft::test::Rng;
+using weft::test::seed;
+using weft::tx::Ack;
+using weft::tx::Job;
+using weft::tx::Stalls;
+using TxBench = Bench<Vtx_flat>;
+using Surroundings = weft::tx::Surroundings<TxBench>;
+
+/// Random jobs and acks for `env` until the end of the test.
+struct RandomWork {
+  explicit RandomWork(Surroundings& env, uint64_t stream = 0) : jobs(seed(), 31 + stream), acks(seed(), 32 + stream) {
+    env.next_job = [this] { return std::optional(tx::random_job(jobs)); };
+    env.next_ack = [this]() -> std::optional<Ack> {
+      return acks.below(6) == 0 ? std::optional(tx::random_ack(acks)) : std::nullopt;
+    };
+  }
+  Rng jobs, acks;
+};
+
+void check_clean(const Surroundings& env) {
+  INFO(env.errors());
+  REQUIRE(env.wrong_frames() == 0);
+}
+
+/// Jobs of one kind without end.
+void same_jobs(Surroundings& env, Rng& rng, bool probe, uint16_t len) {
+  env.next_job = [&rng, probe, len] {
+    Job j = tx::random_job(rng);
+    j.probe = probe;
+    j.len = len;
+    j.laddr = tx::random_addr(rng, len);
+    return std::optional(j);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("tx: every bit of every frame is right whatever is held back", "[tx][random]") {
+  for (const double p : {0.0, 0.1, 0.5, 0.9}) {
+    for (const unsigned latency : {1u, 40u, 400u}) {
+      TxBench b("tx_path");
+      Surroundings env(b, tx::all_stalls(p, latency), seed() * 16 + latency);
+      RandomWork work(env);
+      env.start();
+      env.run(p > 0.8 ? 400 : 2000);
+      env.drain();
+      INFO("stall " << p << ", latency " << latency);
+      check_clean(env);
+      REQUIRE(env.seen().acks > 20);
+      REQUIRE(env.seen().probes > 20);
+    }
+  }
+}
+
+TEST_CASE("tx: one stream held back alone", "[tx][random]") {
+  const Stalls profiles[] = {{.job = 0.9}, {.ack = 0.9}, {.axi_addr = 0.9}, {.axi_data = 0.9}, {.mac = 0.9},
+                             {.job = 0.5, .axi_data = 0.5, .latency = 200}, {.axi_addr = 0.5, .mac = 0.5}};
+  for (const Stalls& stalls : profiles) {
+    TxBench b("tx_path");
+    Surroundings env(b, stalls, seed());
+    RandomWork work(env, 2);
+    env.start();
+    env.run(500);
+    env.drain();
+    check_clean(env);
+  }
+}
+
+TEST_CASE("tx: every payload length and every alignment once", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  Rng rng(seed(), 5);
+  unsigned next = 0;
+  constexpr unsigned kShort = 200 * 64;
+  env.next_job = [&]() -> std::optional<Job> {
+    if (next == kShort + 4097) return std::nullopt;
+    Job j = tx::random_job(rng);
+    j.probe = false;
+    if (next < kShort) {
+      j.len = static_cast<uint16_t>(next / 64);
+      j.laddr = (j.laddr & ~uint64_t{63}) + next % 64;
+    } else {
+      j.len = static_cast<uint16_t>(next - kShort);
+    }
+    ++next;
+    return j;
+  };
+  env.start();
+  env.run(kShort + 4097);
+  env.drain();
+  check_clean(env);
+}
+
+TEST_CASE("tx: beats of a frame are its cycles, at 40 and at 400 cycles of memory latency", "[tx][rate]") {
+  struct {
+    bool probe;
+    uint16_t len;
+    uint64_t cycles;
+  } const cases[] = {{true, 0, 2}, {false, 0, 2}, {false, 64, 3}, {false, 256, 6}, {false, 1024, 18}, {false, 4096, 66}};
+  for (const unsigned latency : {40u, 400u}) {
+    for (const auto& c : cases) {
+      TxBench b("tx_path");
+      Surroundings env(b, {.latency = latency}, seed());
+      Rng rng(seed(), 6);
+      same_jobs(env, rng, c.probe, c.len);
+      env.start();
+      const uint64_t warm = 1000 / c.cycles + 2, frames = 4000 / c.cycles;
+      env.run(warm);
+      const uint64_t start = b.cycle();
+      env.run(warm + frames);
+      INFO("payload " << c.len << ", latency " << latency);
+      REQUIRE(b.cycle() - start == c.cycles * frames);
+      check_clean(env);
+    }
+  }
+}
+
+TEST_CASE("tx: IP checksum whose folded sum carries twice", "[tx]") {
+  // verilog-ethernet #254, #264. Peers are chosen so that the first fold of a 64-byte packet overflows.
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  Rng rng(seed(), 8);
+  const uint32_t ip_len = 20 + 8 + 12 + 8 + 28 + 64 + 4;
+  for (unsigned conn = 1; conn < tx::kNumConns; ++conn) {
+    // The low half of the address fills the sum up to 0x....ffff, so that folding its carries in carries again.
+    const uint32_t high = static_cast<uint32_t>(rng()) & 0xffff;
+    const uint32_t sum = 0x4502 + ip_len + 0x4000 + 0x4011 + (env.port().ip >> 16) + (env.port().ip & 0xffff) + high;
+    env.peer(conn).ip = high << 16 | (0xffff - (sum & 0xffff));
+  }
+  env.peer(0).ip = 0xffffffff;  // broadcast
+  unsigned twice = 0;
+  env.on_frame = [&](const std::vector<uint8_t>& frame, uint64_t) {
+    uint32_t sum = 0;
+    for (unsigned i = 14; i < 34; i += 2) {
+      if (i != 24) sum += uint32_t{frame[i]} << 8 | frame[i + 1];
+    }
+    twice += (sum & 0xffff) + (sum >> 16) > 0xffff;
+  };
+  same_jobs(env, rng, false, 64);
+  env.start();
+  env.run(600);
+  env.drain();
+  check_clean(env);
+  REQUIRE(twice > 500);
+}
+
+TEST_CASE("tx: an ack overtakes data that waits for memory", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  Rng rng(seed(), 9);
+  same_jobs(env, rng, false, 4096);
+  env.hold_memory(4000);
+  unsigned acks = 0;
+  env.next_ack = [&]() -> std::optional<Ack> {
+    if (b.cycle() % 50 != 0 || b.cycle() < 1200 || b.cycle() > 3500) return std::nullopt;
+    ++acks;
+    return tx::random_ack(rng);
+  };
+  env.start();
+  while (b.cycle() < 3700) env.step();
+  check_clean(env);
+  REQUIRE(acks > 40);
+  REQUIRE(env.seen().acks == acks);
+  REQUIRE(env.seen().data == 0);
+  REQUIRE(env.max_ack_wait() <= 20);
+  env.run(acks + 40);
+  env.drain();
+  check_clean(env);
+}
+
+TEST_CASE("tx: acks and data share the wire frame by frame", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  Rng rng(seed(), 10);
+  same_jobs(env, rng, false, 4096);
+  env.next_ack = [&] { return std::optional(tx::random_ack(rng)); };
+  env.start();
+  env.run(400);
+  check_clean(env);
+  REQUIRE(env.seen().data >= 190);
+  REQUIRE(env.seen().acks >= 190);
+  // The frame under way, one data frame more, its own way through the pipeline.
+  REQUIRE(env.max_ack_wait() <= 2 * 66 + 20);
+}
+
+TEST_CASE("tx: a timestamp is not older than what waits behind it on the way to the MAC", "[tx]") {
+  for (const double p : {0.0, 0.5}) {
+    TxBench b("tx_path");
+    Surroundings env(b, {.mac = p, .latency = 400}, seed());
+    RandomWork work(env, 4);
+    env.start();
+    env.run(1000);
+    check_clean(env);
+    if (p == 0.0) REQUIRE(env.max_age() <= 12);  // memory's 400 cycles are not part of an RTT
+    if (p == 0.5) REQUIRE(env.max_age() <= 64 * 4);
+  }
+}
+
+TEST_CASE("tx: a packet whose payload cannot be read is reported and not sent", "[tx][random]") {
+  for (const double p : {0.0, 0.5}) {
+    TxBench b("tx_path");
+    Surroundings env(b, tx::all_stalls(p, 40), seed());
+    env.memory.error_one_in = 50;
+    RandomWork work(env, 5);
+    env.start();
+    env.run(1500);
+    env.drain();
+    check_clean(env);
+    REQUIRE(env.counted().mem_errors > 50);
+  }
+}
+
+TEST_CASE("tx: a connection is written again between frames", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  RandomWork work(env, 6);
+  env.start();
+  for (unsigned round = 0; round < 8; ++round) {
+    RandomWork more(env, 7 + round);
+    env.run(env.seen().frames + 200);
+    env.drain();
+    check_clean(env);
+    for (unsigned conn = round; conn < tx::kNumConns; conn += 8) {
+      env.peer(conn) = {more.jobs() & 0xffffffffffff, static_cast<uint32_t>(more.jobs()),
+                        static_cast<uint32_t>(more.jobs()) & 0xffffff, static_cast<uint16_t>(more.jobs()),
+                        static_cast<uint16_t>(more.jobs())};
+      env.configure(conn);
+    }
+  }
+}
+
+TEST_CASE("tx: no more is read ahead than the buffer holds, and that is enough", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {.mac = 0.9, .latency = 400}, seed());
+  Rng rng(seed(), 12);
+  same_jobs(env, rng, false, 4096);
+  env.start();
+  env.run(60);
+  check_clean(env);
+  REQUIRE(env.max_flight() > 400);
+  REQUIRE(env.max_flight() <= 1024);
+}
+
+TEST_CASE("tx: the check notices one wrong bit anywhere in a frame", "[tx][fault]") {
+  Rng rng(seed(), 13);
+  for (unsigned round = 0; round < 60; ++round) {
+    TxBench b("tx_path");
+    Surroundings env(b, {}, seed() + round);
+    RandomWork work(env, 20 + round);
+    uint64_t at = 0;
+    env.corrupt = [&](std::vector<uint8_t>& frame) {
+      if (env.seen().frames != 10) return;
+      // Timestamp excepted: its low bits may be a little off without anybody being able to tell.
+      do at = rng.below(frame.size());
+      while (at >= 60 && at < 62);
+      if (round == 0) at = frame.size() - 1;
+      if (round == 1) at = frame.size() - 4;
+      frame[at] ^= static_cast<uint8_t>(1u << rng.below(8));
+    };
+    env.start();
+    env.run(12);
+    INFO("byte " << at);
+    REQUIRE(env.wrong_frames() >= 1);
+  }
+}
+
+TEST_CASE("tx: the check notices one wrong bit from memory", "[tx][fault]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {}, seed());
+  Rng rng(seed(), 14);
+  same_jobs(env, rng, false, 300);
+  env.start();
+  env.run(3);
+  check_clean(env);
+  // The model of the memory changes behind the back of the hardware: what was read before is now wrong.
+  env.memory.seed ^= 1;
+  env.run(6);
+  REQUIRE(env.wrong_frames() >= 1);
+}
