@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The world around one weft_nmc: memory behind its three AXI masters, requests and completions, and
+// the check of everything it does. No test framework in it, so that the benchmark uses it too; what
+// goes wrong is thrown as std::runtime_error.
+//
+//   World<Vnmc_top> world(dut, settings);
+//   world.push(request) ...                 expected memory is updated here
+//   while (!world.idle()) { world.drive(); dut.eval(); world.look(); <clock edge> }
+//   world.compare();                        every byte of memory, guard bytes included
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../../../sw/ref/numerics.h"
+
+namespace weft::test {
+
+struct NmcRequest {
+  uint8_t tag = 0;
+  uint8_t dtype = 0;
+  uint8_t redop = 0;
+  bool two = false;
+  uint64_t src0 = 0, src1 = 0, dst = 0;
+  uint32_t len = 0;
+};
+
+/// What docs/nmc.md says of a request before any memory is touched.
+inline wire::Err verdict(const NmcRequest& r) {
+  if (r.dtype > 2 || r.redop > 3) return wire::Err::BAD_TYPE;
+  if (r.two && r.redop == static_cast<uint8_t>(wire::Redop::COPY)) return wire::Err::BAD_TYPE;
+  const uint64_t element = num::bytes_of(static_cast<wire::Dtype>(r.dtype));
+  if (r.two && (r.src0 % element || r.src1 % element || r.dst % element || r.len % element))
+    return wire::Err::BAD_ALIGN;
+  const auto wraps = [&](uint64_t at) { return at != 0 && r.len > uint64_t{0} - at; };
+  if (wraps(r.src0) || wraps(r.dst) || (r.two && wraps(r.src1))) return wire::Err::BAD_LENGTH;
+  return wire::Err::OK;
+}
+
+inline constexpr uint64_t kBeatBytes = 128;
+inline constexpr uint64_t kPageBytes = 4096;
+
+struct NmcSettings {
+  uint64_t base = 0x7f00'0000'0000;    ///< address of the first byte of memory, page-aligned
+  uint64_t size = 1 << 20;             ///< bytes, whole pages
+  unsigned latency = 40;               ///< cycles from address to first data or response
+  unsigned jitter = 0;                 ///< up to so many more, by burst
+  std::function<bool(unsigned)> hold;  ///< true: stream `which` (0..8) is held back this cycle
+  bool aw_waits_for_w = false;         ///< memory takes an address only when data is on offer ...
+  bool w_waits_for_aw = false;         ///< ... or data only when its address has been taken
+  bool read_early = false;             ///< reads look at memory when asked, not when answered
+  uint64_t random = 1;                 ///< for the jitter
+};
+
+template <class Dut>
+class World {
+ public:
+  enum Stream { kReq, kCpl, kArA, kRA, kArB, kRB, kAw, kW, kB };
+
+  struct Completion {
+    NmcRequest request;
+    wire::Err status;
+    uint64_t cycle;
+  };
+
+  World(Dut& dut, NmcSettings settings) : dut_(dut), set_(std::move(settings)), memory_(set_.size) {
+    if (!set_.hold) set_.hold = [](unsigned) { return false; };
+    dut_.req_valid_i = dut_.cpl_ready_i = 0;
+    dut_.m_axi_a_arready = dut_.m_axi_a_rvalid = dut_.m_axi_b_arready = dut_.m_axi_b_rvalid = 0;
+    dut_.m_axi_w_awready = dut_.m_axi_w_wready = dut_.m_axi_w_bvalid = 0;
+  }
+
+  std::vector<uint8_t>& memory() { return memory_; }
+  uint8_t* at(uint64_t address) { return &memory_[address - set_.base]; }
+  const NmcSettings& settings() const { return set_; }
+  /// Beats (by address) that read port 0 or 1 answers with an error; pages whose write response is one.
+  std::set<uint64_t> bad_reads[2], bad_writes;
+
+  /// Makes the memory as it is now what is expected; then push() changes the expectation. A byte may
+  /// be written by one request only from here to the next call if that request meets an error.
+  void expect_as_is() { expected_ = before_ = memory_; }
+
+  void push(const NmcRequest& request) {
+    waiting_.push_back(request);
+    Expect e{request, verdict(request), false, ~uint64_t{0}};
+    if (e.status == wire::Err::OK && request.len != 0) {
+      uint64_t bad = first_bad_byte(0, request.src0, request.len);
+      if (request.two) bad = std::min(bad, first_bad_byte(1, request.src1, request.len));
+      const uint64_t first = request.dst & ~(kPageBytes - 1);
+      for (uint64_t page = first; page < request.dst + request.len; page += kPageBytes) {
+        e.write_error |= bad_writes.count(page) != 0;
+      }
+      e.read_error_at = bad;
+      if (bad != ~uint64_t{0} || e.write_error) e.status = wire::Err::MEM_ERROR;
+      apply(request);
+    }
+    expect_.push_back(e);
+  }
+
+  bool idle() const {
+    return waiting_.empty() && expect_.empty() && writes_.empty() && w_beats_.empty() && responses_.empty();
+  }
+  const std::deque<Completion>& completions() const { return completions_; }
+  uint64_t cycle() const { return cycle_; }
+  uint64_t beats_written() const { return beats_written_; }
+  uint64_t bursts_read() const { return bursts_read_; }
+  uint64_t bursts_written() const { return bursts_written_; }
+  bool touched() const { return bursts_read_ + bursts_written_ + beats_written_ != 0; }
+  struct Counters {
+    uint64_t busy = 0, stall_read = 0, stall_write = 0, beats = 0, requests = 0, done = 0, errors = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+  /// Sets the inputs of this cycle. Offers once made stay.
+  void drive() {
+    if (req_done_) dut_.req_valid_i = 0;
+    if (r_done_[0]) dut_.m_axi_a_rvalid = 0;
+    if (r_done_[1]) dut_.m_axi_b_rvalid = 0;
+    if (b_done_) dut_.m_axi_w_bvalid = 0;
+    req_done_ = r_done_[0] = r_done_[1] = b_done_ = false;
+    if (!dut_.req_valid_i && !waiting_.empty() && !set_.hold(kReq)) {
+      dut_.req_valid_i = 1;
+      pack(waiting_.front());
+    }
+    dut_.cpl_ready_i = !set_.hold(kCpl);
+    dut_.m_axi_a_arready = !set_.hold(kArA);
+    dut_.m_axi_b_arready = !set_.hold(kArB);
+    drive_read(reads_[0], kRA, dut_.m_axi_a_rvalid, dut_.m_axi_a_rlast, dut_.m_axi_a_rresp, dut_.m_axi_a_rdata);
+    drive_read(reads_[1], kRB, dut_.m_axi_b_rvalid, dut_.m_axi_b_rlast, dut_.m_axi_b_rresp, dut_.m_axi_b_rdata);
+    if (!dut_.m_axi_w_bvalid && !responses_.empty() && responses_.front().due <= cycle_ && !set_.hold(kB)) {
+      dut_.m_axi_w_bvalid = 1;
+      dut_.m_axi_w_bresp = responses_.front().error ? 2 : 0;
+    }
+    dut_.m_axi_w_awready = !set_.hold(kAw);
+    dut_.m_axi_w_wready = !set_.hold(kW) && (!set_.w_waits_for_aw || writes_.size() > w_bursts_);
+    if (set_.aw_waits_for_w && w_beats_.empty()) {  // AXI allows a memory to wait for both valids
+      dut_.eval();
+      dut_.m_axi_w_awready &= dut_.m_axi_w_wvalid;
+    }
+  }
+
+  /// Takes what the coming clock edge transfers; call after eval().
+  void look() {
+    if (dut_.req_valid_i && dut_.req_ready_o) {
+      waiting_.pop_front();
+      req_done_ = true;
+    }
+    look_read(0, dut_.m_axi_a_arvalid && dut_.m_axi_a_arready, dut_.m_axi_a_araddr, dut_.m_axi_a_arlen,
+              dut_.m_axi_a_rvalid, dut_.m_axi_a_rready);
+    look_read(1, dut_.m_axi_b_arvalid && dut_.m_axi_b_arready, dut_.m_axi_b_araddr, dut_.m_axi_b_arlen,
+              dut_.m_axi_b_rvalid, dut_.m_axi_b_rready);
+    if (dut_.m_axi_w_awvalid && dut_.m_axi_w_awready) {
+      check_burst(dut_.m_axi_w_awaddr, dut_.m_axi_w_awlen);
+      writes_.push_back({dut_.m_axi_w_awaddr, dut_.m_axi_w_awlen + 1u, 0, 0});
+      ++bursts_written_;
+    }
+    if (dut_.m_axi_w_wvalid && dut_.m_axi_w_wready) {
+      const uint64_t offered = writes_.size() + (dut_.m_axi_w_awvalid && !dut_.m_axi_w_awready);
+      if (offered <= w_bursts_) fail("write data before its address was offered");
+      WBeat beat;
+      std::memcpy(beat.data, &dut_.m_axi_w_wdata[0], kBeatBytes);
+      std::memcpy(beat.strobe, &dut_.m_axi_w_wstrb[0], kBeatBytes / 8);
+      beat.last = dut_.m_axi_w_wlast;
+      w_bursts_ += beat.last;
+      w_beats_.push_back(beat);
+      ++beats_written_;
+    }
+    write_memory();
+    if (dut_.m_axi_w_bvalid && dut_.m_axi_w_bready) {
+      responses_.pop_front();
+      b_done_ = true;
+    }
+    if (dut_.cpl_valid_o && dut_.cpl_ready_i) complete();
+    count(dut_.cnt_o);
+    ++cycle_;
+  }
+
+  /// Whether something moved in the last cycle that was looked at; resets it.
+  bool moved() {
+    const uint64_t now = beats_written_ + bursts_read_ + completions_.size();
+    const bool yes = now != moved_;
+    moved_ = now;
+    return yes;
+  }
+
+  /// Every byte of memory must be as expected. Throws with the first that is not.
+  void compare() const {
+    if (memory_ == expected_) return;
+    const auto [got, want] = std::mismatch(memory_.begin(), memory_.end(), expected_.begin());
+    fail("byte " + std::to_string(got - memory_.begin()) + " of memory is " + std::to_string(*got) + ", not " +
+         std::to_string(*want));
+  }
+  /// The expectation, for tests that spoil it on purpose.
+  std::vector<uint8_t>& expected() { return expected_; }
+
+ private:
+  struct Expect {
+    NmcRequest request;
+    wire::Err status;
+    bool write_error;
+    uint64_t read_error_at;  // first byte of the request that a read error covers
+  };
+  struct Read {
+    uint64_t address;
+    unsigned beats, done;
+    uint64_t due;
+    std::vector<uint8_t> early;
+  };
+  struct Write {
+    uint64_t address;
+    unsigned beats, done;
+    uint64_t due;
+  };
+  struct WBeat {
+    uint8_t data[kBeatBytes], strobe[kBeatBytes / 8];
+    bool last;
+  };
+  struct Response {
+    uint64_t due;
+    bool error;
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::runtime_error("cycle " + std::to_string(cycle_) + ": " + what);
+  }
+
+  uint64_t first_bad_byte(unsigned port, uint64_t src, uint32_t len) const {
+    const auto beat = bad_reads[port].lower_bound(src & ~(kBeatBytes - 1));
+    if (beat == bad_reads[port].end() || *beat >= src + len) return ~uint64_t{0};
+    return *beat <= src ? 0 : *beat - src;
+  }
+
+  void apply(const NmcRequest& r) {
+    uint8_t* const e = expected_.data();
+    const std::vector<uint8_t> a(e + (r.src0 - set_.base), e + (r.src0 - set_.base) + r.len);
+    const std::span<uint8_t> dst(e + (r.dst - set_.base), r.len);
+    if (!r.two) {
+      std::copy(a.begin(), a.end(), dst.begin());
+      return;
+    }
+    const std::vector<uint8_t> b(e + (r.src1 - set_.base), e + (r.src1 - set_.base) + r.len);
+    num::reduce(static_cast<wire::Dtype>(r.dtype), static_cast<wire::Redop>(r.redop), dst, a, b);
+  }
+
+  // nmc_req_t, most significant first: tag dtype redop two src0 src1 dst len.
+  void pack(const NmcRequest& r) {
+    const uint32_t words[8] = {r.len,
+                               static_cast<uint32_t>(r.dst),
+                               static_cast<uint32_t>(r.dst >> 32),
+                               static_cast<uint32_t>(r.src1),
+                               static_cast<uint32_t>(r.src1 >> 32),
+                               static_cast<uint32_t>(r.src0),
+                               static_cast<uint32_t>(r.src0 >> 32),
+                               uint32_t{r.two} | uint32_t{r.redop} << 1 | uint32_t{r.dtype} << 9 |
+                                   uint32_t{r.tag} << 17};
+    for (unsigned i = 0; i < 8; ++i) dut_.req_i[i] = words[i];
+  }
+
+  uint64_t random(uint64_t n) {
+    set_.random = set_.random * 6364136223846793005u + 1442695040888963407u;
+    return n == 0 ? 0 : (set_.random >> 33) % n;
+  }
+
+  void check_burst(uint64_t address, unsigned len) const {
+    if (address % kBeatBytes) fail("burst at no beat address");
+    if (address % kPageBytes + (len + 1) * kBeatBytes > kPageBytes) fail("burst across 4 KB");
+    if (address - set_.base >= set_.size || address - set_.base + (len + 1) * kBeatBytes > set_.size)
+      fail("burst outside memory");
+  }
+
+  template <class Valid, class Last, class Resp, class Data>
+  void drive_read(std::deque<Read>& reads, unsigned stream, Valid& valid, Last& last, Resp& resp, Data& data) {
+    if (valid || reads.empty() || reads.front().due > cycle_ || set_.hold(stream)) return;
+    Read& read = reads.front();
+    const uint64_t address = read.address + read.done * kBeatBytes;
+    valid = 1;
+    last = read.done + 1 == read.beats;
+    const bool bad = bad_reads[stream == kRB].count(address) != 0;
+    resp = bad ? 2 : 0;
+    if (bad) {  // what comes with an error is garbage
+      std::memset(&data[0], 0xa5, kBeatBytes);
+    } else {
+      std::memcpy(&data[0], read.early.empty() ? at(address) : &read.early[read.done * kBeatBytes], kBeatBytes);
+    }
+  }
+
+  void look_read(unsigned port, bool taken, uint64_t address, unsigned len, bool valid, bool ready) {
+    if (taken) {
+      check_burst(address, len);
+      Read read{address, len + 1, 0, cycle_ + set_.latency + random(set_.jitter + 1), {}};
+      if (set_.read_early) read.early.assign(at(address), at(address) + read.beats * kBeatBytes);
+      reads_[port].push_back(std::move(read));
+      ++bursts_read_;
+    }
+    if (valid && ready) {
+      Read& read = reads_[port].front();
+      if (++read.done == read.beats) reads_[port].pop_front();
+      r_done_[port] = true;
+    }
+  }
+
+  void write_memory() {
+    while (!writes_.empty() && !w_beats_.empty()) {
+      Write& write = writes_.front();
+      const WBeat& beat = w_beats_.front();
+      uint8_t* const to = at(write.address + write.done * kBeatBytes);
+      for (unsigned i = 0; i < kBeatBytes; ++i) {
+        if (beat.strobe[i / 8] >> (i % 8) & 1) to[i] = beat.data[i];
+      }
+      if (beat.last != (++write.done == write.beats)) fail("wlast does not agree with awlen");
+      if (beat.last) {
+        const uint64_t page = write.address & ~(kPageBytes - 1);
+        responses_.push_back({cycle_ + set_.latency + random(set_.jitter + 1), bad_writes.count(page) != 0});
+        writes_.pop_front();
+        --w_bursts_;
+      }
+      w_beats_.pop_front();
+    }
+  }
+
+  void complete() {
+    if (expect_.empty()) fail("completion of nothing");
+    const Expect e = expect_.front();
+    expect_.pop_front();
+    const auto tag = static_cast<uint8_t>(dut_.cpl_o >> 8);
+    const auto status = static_cast<wire::Err>(dut_.cpl_o & 0xff);
+    if (tag != e.request.tag) fail("completion out of order");
+    if (status != e.status) {
+      fail("status " + std::to_string(static_cast<int>(status)) + ", not " +
+           std::to_string(static_cast<int>(e.status)));
+    }
+    if (status == wire::Err::MEM_ERROR) accept_partly(e);
+    completions_.push_back({e.request, status, cycle_});
+  }
+
+  // A request that failed half-way has written some of the right bytes and left the others; behind
+  // a read error nothing is written.
+  void accept_partly(const Expect& e) {
+    for (uint64_t i = 0; i < e.request.len; ++i) {
+      const uint64_t at_byte = e.request.dst - set_.base + i;
+      const bool written = memory_[at_byte] == expected_[at_byte] && memory_[at_byte] != before_[at_byte];
+      if (written && i >= e.read_error_at) fail("byte written behind a read error");
+      if (memory_[at_byte] != expected_[at_byte] && memory_[at_byte] != before_[at_byte])
+        fail("byte of a failed request is neither old nor new");
+      expected_[at_byte] = memory_[at_byte];
+    }
+  }
+
+  // nmc_cnt_t, least significant bit first.
+  void count(unsigned events) {
+    uint64_t* const by_bit[] = {&counters_.errors,      &counters_.done,       &counters_.requests,
+                                &counters_.beats,       &counters_.stall_write, &counters_.stall_read,
+                                &counters_.busy};
+    for (unsigned i = 0; i < 7; ++i) *by_bit[i] += events >> i & 1;
+  }
+
+  Dut& dut_;
+  NmcSettings set_;
+  std::vector<uint8_t> memory_, expected_, before_;
+  std::deque<NmcRequest> waiting_;
+  std::deque<Expect> expect_;
+  std::deque<Completion> completions_;
+  std::deque<Read> reads_[2];
+  std::deque<Write> writes_;
+  std::deque<WBeat> w_beats_;
+  std::deque<Response> responses_;
+  uint64_t w_bursts_ = 0;  // bursts whose last beat is in w_beats_
+  uint64_t cycle_ = 0, beats_written_ = 0, bursts_read_ = 0, bursts_written_ = 0, moved_ = 0;
+  bool req_done_ = false, r_done_[2] = {}, b_done_ = false;  // offers that the last edge took
+  Counters counters_;
+};
+
+}  // namespace weft::test
