@@ -23,7 +23,8 @@ module weft_host
     parameter int unsigned NumSems      = 256,
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumMsgs      = 256,
-    parameter int unsigned InitCycles   = 2048  // the longest table walk of any block after reset
+    // The longest table walk of any block after reset, with room to spare.
+    parameter int unsigned InitCycles   = 1024 + 2 * NumConns * PathsPerPort
 ) (
     input  wire                            clk_i,
     input  wire                            rst_i,

@@ -10,6 +10,7 @@
 
 #include "Vwire_fields.h"
 #include "frames.h"
+#include "weft_cfg.h"
 
 using namespace weft::wire;
 using namespace weft::test;
@@ -177,6 +178,72 @@ TEST_CASE("wire: SystemVerilog finds every field where C++ put it", "[wire][rand
     REQUIRE(bench->hist_words_o == ack.wah.hist_words);
     REQUIRE(bench->base_o == ack.wah.base);
     REQUIRE(bench->status_o == ack.wah.status);
+  }
+}
+
+TEST_CASE("wire: SystemVerilog finds every configuration field where C++ put it", "[wire][random]") {
+  namespace cfg = weft::cfg;
+  Rng rng(seed(), 3);
+  Bench<Vwire_fields> bench("wire_fields");
+  const auto put = [&bench](const cfg::Words& words) {
+    for (size_t i = 0; i < 16; ++i) bench->record_i[i] = words[i];
+    bench.eval();
+  };
+  for (int i = 0; i < 200; ++i) {
+    const cfg::Port p{rng() >> 16, static_cast<uint32_t>(rng())};
+    put(p.words());
+    REQUIRE(bench->port_mac_o == p.mac);
+    REQUIRE(bench->port_ip_o == p.ip);
+    cfg::Conn c;
+    c.valid = rng.chance(0.5);
+    c.rmac = rng() >> 16;
+    c.rip = static_cast<uint32_t>(rng());
+    c.rconn = rng() & 0xffffff;
+    c.incarnation = static_cast<uint16_t>(rng());
+    c.sport = static_cast<uint16_t>(rng());
+    c.num_paths = static_cast<uint8_t>(rng());
+    c.tx_psn = rng() & 0xffffff;
+    c.rx_psn = rng() & 0xffffff;
+    c.share = static_cast<uint16_t>(rng());
+    c.init_cap = rng() & 0xffffff;
+    put(c.words());
+    REQUIRE(bench->conn_valid_o == c.valid);
+    REQUIRE(bench->conn_rmac_o == c.rmac);
+    REQUIRE(bench->conn_rconn_o == c.rconn);
+    REQUIRE(bench->conn_num_paths_o == c.num_paths);
+    REQUIRE(bench->conn_tx_psn_o == c.tx_psn);
+    REQUIRE(bench->conn_init_cap_o == c.init_cap);
+    cfg::Region r;
+    r.valid = rng.chance(0.5);
+    r.key = static_cast<uint32_t>(rng());
+    r.remote_write = rng.chance(0.5);
+    r.local_read = rng.chance(0.5);
+    r.local_write = rng.chance(0.5);
+    r.base = rng();
+    r.limit = rng();
+    put(r.words());
+    REQUIRE(bench->region_valid_o == r.valid);
+    REQUIRE(bench->region_key_o == r.key);
+    REQUIRE(bench->region_rights_o == (r.remote_write << 2 | r.local_read << 1 | static_cast<int>(r.local_write)));
+    REQUIRE(bench->region_base_o == r.base);
+    REQUIRE(bench->region_limit_o == r.limit);
+    const cfg::Sem s{static_cast<uint32_t>(rng())};
+    put(s.words());
+    REQUIRE(bench->sem_value_o == s.value);
+    const cfg::Cq q{static_cast<uint32_t>(rng()), rng()};
+    put(q.words());
+    REQUIRE(bench->cq_last_o == q.last);
+    REQUIRE(bench->cq_base_o == q.base);
+    cfg::Global g;
+    g.mtu_log2 = rng() & 15;
+    g.retry_limit = static_cast<uint8_t>(rng());
+    g.probe_min = static_cast<uint32_t>(rng());
+    g.rtt_init = static_cast<uint32_t>(rng());
+    g.ack_hold = rng() & 0xffffff;
+    put(g.words());
+    REQUIRE(bench->global_mtu_log2_o == g.mtu_log2);
+    REQUIRE(bench->global_rtt_init_o == g.rtt_init);
+    REQUIRE(bench->global_ack_hold_o == g.ack_hold);
   }
 }
 

@@ -6,6 +6,7 @@
 
 module wire_fields
   import weft_wire_pkg::*;
+  import weft_pkg::*;
 (
     input  wire                           clk_i,
     input  wire                           rst_i,
@@ -39,7 +40,27 @@ module wire_fields
     output logic [                  31:0] value_o,
     output logic [                   3:0] hist_words_o,
     output logic [                  23:0] base_o,
-    output logic [                   7:0] status_o
+    output logic [                   7:0] status_o,
+    // record_i as the data of a configuration write
+    output logic [                  47:0] port_mac_o,
+    output logic [                  31:0] port_ip_o,
+    output logic                          conn_valid_o,
+    output logic [                  47:0] conn_rmac_o,
+    output logic [                  23:0] conn_rconn_o,
+    output logic [                   7:0] conn_num_paths_o,
+    output logic [                  23:0] conn_tx_psn_o,
+    output logic [                  23:0] conn_init_cap_o,
+    output logic                          region_valid_o,
+    output logic [                  31:0] region_key_o,
+    output logic [                   2:0] region_rights_o,   // remote_write, local_read, local_write
+    output logic [                  63:0] region_base_o,
+    output logic [                  63:0] region_limit_o,
+    output logic [                  31:0] sem_value_o,
+    output logic [                  31:0] cq_last_o,
+    output logic [                  63:0] cq_base_o,
+    output logic [                   3:0] global_mtu_log2_o,
+    output logic [                  31:0] global_rtt_init_o,
+    output logic [                  23:0] global_ack_hold_o
 );
 
   wqe_t wqe;
@@ -83,6 +104,38 @@ module wire_fields
   assign hist_words_o  = ack.wah.hist_words;
   assign base_o        = ack.wah.base;
   assign status_o      = ack.wah.status;
+
+  cfg_port_t port;
+  cfg_conn_t conn;
+  cfg_region_t region;
+  cfg_sem_t sem;
+  cfg_cq_t cq;
+  cfg_global_t glob;
+  assign port              = record_i[$bits(port)-1:0];
+  assign conn              = record_i[$bits(conn)-1:0];
+  assign region            = record_i[$bits(region)-1:0];
+  assign sem               = record_i[$bits(sem)-1:0];
+  assign cq                = record_i[$bits(cq)-1:0];
+  assign glob              = record_i[$bits(glob)-1:0];
+  assign port_mac_o        = port.mac;
+  assign port_ip_o         = port.ip;
+  assign conn_valid_o      = conn.valid;
+  assign conn_rmac_o       = conn.rmac;
+  assign conn_rconn_o      = conn.rconn;
+  assign conn_num_paths_o  = conn.num_paths;
+  assign conn_tx_psn_o     = conn.tx_psn;
+  assign conn_init_cap_o   = conn.init_cap;
+  assign region_valid_o    = region.valid;
+  assign region_key_o      = region.key;
+  assign region_rights_o   = {region.remote_write, region.local_read, region.local_write};
+  assign region_base_o     = region.base;
+  assign region_limit_o    = region.limit;
+  assign sem_value_o       = sem.value;
+  assign cq_last_o         = cq.last;
+  assign cq_base_o         = cq.base;
+  assign global_mtu_log2_o = glob.mtu_log2;
+  assign global_rtt_init_o = glob.rtt_init;
+  assign global_ack_hold_o = glob.ack_hold;
 
 endmodule
 
