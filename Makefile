@@ -37,7 +37,7 @@ help:
 	@echo '  make synth B=weft_fifo       one block;  REBASELINE=1 accepts what it measures'
 	@echo '  make bench                   the figures of merit beside their goals'
 	@echo '  make format                  format the C++ (F=path: only this; SV=1: SystemVerilog too)'
-	@echo '  make docs                    register reference into $(BUILD)/docs, links checked'
+	@echo '  make docs                    register reference into $(BUILD)/gen/html, links checked'
 	@echo '  make gen                     generated packages and headers into $(BUILD)/gen'
 	@echo '  make clean                   delete $(BUILD) but the Python environment'
 	@echo

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the links of README.md and docs/, and writes the register reference to build/docs/registers.
+"""Checks the links of README.md and docs/, and writes the register reference to build/gen/html.
 
 Every relative link must lead to a file of the repository, and every #anchor to a heading of it.
 """
@@ -43,15 +43,12 @@ def main():
     print(f"links of {len(pages)} pages: {'ok' if not messages else str(len(messages)) + ' broken'}")
     for line in messages:
         print(line)
-    for source in sorted(glob.glob(os.path.join(ROOT, "sw/wire/*.rdl"))):
-        target = os.path.join(BUILD, "docs/registers")
-        peakrdl = os.path.join(os.path.dirname(sys.executable), "peakrdl")
-        result = subprocess.run([peakrdl, "html", source, "-o", target], text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT)
-        if result.returncode != 0:
-            print(result.stdout)
-            return 1
-        print(f"registers: {os.path.relpath(target, ROOT)}/index.html")
+    result = subprocess.run([sys.executable, os.path.join(ROOT, "sw/wire/gen.py"), "--out", os.path.join(BUILD, "gen"),
+                             "--html"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if result.returncode != 0:
+        print(result.stdout)
+        return 1
+    print(f"registers: {os.path.relpath(BUILD, ROOT)}/gen/html/index.html")
     return 1 if messages else 0
 
 

@@ -2,9 +2,10 @@
 //
 // The harness itself: its random numbers repeat, its throttles stall as often as they say, and a
 // bench notices a broken rule of the RTL.
-#include "Vcommon_skid.h"
+#include "Vcommon_probe.h"
 #include "weft_test.h"
 
+using weft::test::Bench;
 using weft::test::Profile;
 using weft::test::Rng;
 using weft::test::Stall;
@@ -32,4 +33,83 @@ TEST_CASE("harness: stall profiles hold back as often as they say", "[harness][s
     CAPTURE(name_of(profile));
     CHECK(held / 100000.0 == Approx(share).margin(0.03));
   }
+}
+
+namespace {
+
+/// The probe with every rule kept, after reset.
+struct Probe : Bench<Vcommon_probe> {
+  Probe() : Bench("weft_assert_probe") {
+    dut().ok_i = 1;
+    dut().a_i = dut().b_i = dut().before_i = dut().after_i = 0;
+    dut().valid_i = dut().ready_i = dut().data_i = 0;
+    reset();
+    tick();
+  }
+  /// Whether an assertion fires within two cycles of `change`.
+  template <class F>
+  static bool fires(F change) {
+    Probe probe;
+    probe.expect_assertion();
+    change(probe);
+    probe.ticks(2);
+    return probe.assertion_fired();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("harness: each assertion macro fires when its rule is broken, and only then", "[harness][smoke]") {
+  CHECK_FALSE(Probe::fires([](Probe&) {}));
+  CHECK(Probe::fires([](Probe& p) { p->ok_i = 0; }));
+
+  CHECK(Probe::fires([](Probe& p) { p->a_i = 1; }));
+  CHECK_FALSE(Probe::fires([](Probe& p) { p->a_i = p->b_i = 1; }));
+  CHECK_FALSE(Probe::fires([](Probe& p) { p->b_i = 1; }));
+
+  CHECK(Probe::fires([](Probe& p) { p->before_i = 1; }));
+  CHECK_FALSE(Probe::fires([](Probe& p) {
+    p->before_i = 1;
+    p.tick();
+    p->before_i = 0;
+    p->after_i = 1;
+  }));
+
+  CHECK(Probe::fires([](Probe& p) {  // the offer is withdrawn
+    p->valid_i = 1;
+    p.tick();
+    p->valid_i = 0;
+  }));
+  CHECK(Probe::fires([](Probe& p) {  // the offer changes
+    p->valid_i = 1;
+    p.tick();
+    p->data_i = 5;
+  }));
+  CHECK_FALSE(Probe::fires([](Probe& p) {  // taken, then another
+    p->valid_i = p->ready_i = 1;
+    p.tick();
+    p->data_i = 5;
+  }));
+}
+
+TEST_CASE("harness: nothing is checked in reset", "[harness][smoke]") {
+  Bench<Vcommon_probe> b;
+  b->ok_i = 0;
+  b->a_i = 1;
+  b->b_i = 0;
+  b->rst_i = 1;
+  b.ticks(10);
+  CHECK_FALSE(b.assertion_fired());
+}
+
+TEST_CASE("harness: a broken rule of the RTL fails the test", "[harness][!shouldfail]") {
+  Probe p;
+  p->ok_i = 0;
+  p.ticks(2);
+}
+
+TEST_CASE("harness: no progress fails the test", "[harness][!shouldfail]") {
+  Probe p;
+  p.patience(100);
+  p.ticks(200);
 }

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts behind make: which tests a pattern picks, what a .f list means, what format mends."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+import flist
+import lint
+import runtests
+import verilate
+
+
+class Runner(unittest.TestCase):
+    def test_a_pattern_is_a_program_a_glob_or_a_part_of_a_name(self):
+        match = runtests.matches
+        self.assertTrue(match("", "rx", "rx: anything"))
+        self.assertTrue(match("rx", "rx", "parser: short frames"))
+        self.assertTrue(match("rx: short*", "rx", "rx: short frames"))
+        self.assertFalse(match("rx: short*", "rx", "rx: long frames"))
+        self.assertTrue(match("short frames", "rx", "rx: short frames"))
+        self.assertFalse(match("rx", "tx", "tx: sends"))
+        self.assertTrue(match("a [b]*", "rx", "a [b] c"))
+
+    def test_names_are_read_from_the_sources(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
+            source.write('TEST_CASE("one: plain", "[a]") {}\nTEST_CASE(\n    "two: broken "\n    "in pieces",\n'
+                         '    "[b]") {}\nTEMPLATE_TEST_CASE("three: \\"quoted\\"", "[c]", int) {}\n')
+            source.flush()
+            self.assertEqual(runtests.names_in_source(source.name),
+                             ["one: plain", "two: broken in pieces", 'three: "quoted"'])
+
+    def test_a_hung_test_is_stopped_and_a_crash_is_told(self):
+        hung = runtests.execute(runtests.Test("p", "n", ["sleep", "60"]), dict(os.environ), 1)
+        self.assertIn("still running", hung.verdict)
+        crashed = runtests.execute(runtests.Test("p", "n", ["sh", "-c", "kill -SEGV $$"]), dict(os.environ), 10)
+        self.assertIn("signal 11", crashed.verdict)
+        self.assertEqual(runtests.execute(runtests.Test("p", "n", ["true"]), dict(os.environ), 10).verdict, "")
+
+    def test_no_match_is_an_error(self):
+        result = subprocess.run([runtests.sys.executable, runtests.__file__, "no such test anywhere"], text=True,
+                                stdout=subprocess.PIPE)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no test matches T='no such test anywhere'", result.stdout)
+
+
+class Lists(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        return path
+
+    def test_lists_nest_and_a_file_counts_once(self):
+        a, b = self.write("a.sv", ""), self.write("b.sv", "")
+        inner = self.write("inner.f", f"+incdir+rtl/common\n{a}  // the first\n")
+        outer = self.write("outer.f", f"-f {inner}\n\n# note\n{b}\n{a}\n")
+        sources = flist.expand([outer, inner], "build")
+        self.assertEqual(sources.files, [a, b])
+        self.assertEqual(sources.incdirs, [os.path.join(flist.ROOT, "rtl/common")])
+
+    def test_build_means_the_build_directory(self):
+        self.assertEqual(flist.resolve("build/gen/x.sv", "/elsewhere/b"), "/elsewhere/b/gen/x.sv")
+        self.assertEqual(flist.resolve("rtl/x.sv", "/elsewhere/b"), os.path.join(flist.ROOT, "rtl/x.sv"))
+
+    def test_a_missing_file_is_named_with_its_line(self):
+        with self.assertRaises(SystemExit) as caught:
+            flist.expand([self.write("x.f", "\nrtl/none.sv\n")], "build")
+        self.assertIn("x.f:2: no file 'rtl/none.sv'", str(caught.exception))
+
+
+class Chunks(unittest.TestCase):
+    def test_files_are_split_by_size_in_order_and_none_is_lost(self):
+        with tempfile.TemporaryDirectory() as folder:
+            names = [f"f{i}.cpp" for i in range(10)]
+            for i, name in enumerate(names):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as handle:
+                    handle.write("x" * (1000 if i < 2 else 250))
+            groups = verilate.split(names, folder, 2)
+            self.assertEqual(sum(groups, []), names)
+            self.assertEqual(len(groups), 2)
+            self.assertEqual(groups[0], names[:2])
+
+
+class Format(unittest.TestCase):
+    def test_long_comments_are_broken_and_code_is_kept(self):
+        words = "word " * 30
+        text = f"module x;\n  // {words}\n  wire a;  // {words}\n  wire b;  // short\nendmodule\n"
+        wrapped = lint.wrap_comments(text)
+        self.assertLessEqual(max(map(len, wrapped.split("\n"))), 100)
+        code = [line for line in wrapped.split("\n") if line.strip() and not line.strip().startswith("//")]
+        self.assertEqual(code, ["module x;", "  wire a;", "  wire b;  // short", "endmodule"])
+        self.assertEqual(wrapped.count("word"), 60)
+        self.assertEqual(lint.wrap_comments(wrapped), wrapped)
+
+
+if __name__ == "__main__":
+    unittest.main()
