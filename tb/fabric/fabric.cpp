@@ -221,11 +221,12 @@ class Switch : public Process {
     }
     if (port.corrupt.chance(s_.faults.corrupt)) {
       frames_.writable(frame);
-      const uint64_t flips = 1 + port.corrupt.below(3);
-      for (uint64_t i = 0; i < flips; ++i) {
-        const uint64_t bit = port.corrupt.below(uint64_t{frame->bytes} * 8);
-        frame->data()[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
-      }
+      const uint64_t bits = uint64_t{frame->bytes} * 8;
+      const auto flip = [&](uint64_t bit) { frame->data()[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8); };
+      const uint64_t first = port.corrupt.below(bits);
+      flip(first);
+      // The others never hit the first again, so the frame does differ.
+      for (uint64_t more = port.corrupt.below(3); more > 0; --more) flip((first + 1 + port.corrupt.below(bits - 1)) % bits);
       frame->flags |= kFrameCorrupt;
       ++counts.corrupted;
       lost(frame, info, arrives, LossReason::kCorrupt);  // the frame itself is delivered, for the node to refuse

@@ -46,6 +46,7 @@ namespace {
 
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "{...}";
+  if (const auto* f = node.as_floating_point()) return fmt::format("{}", f->get());  // as written: 0.1, not 0.1000...01
   std::ostringstream out;
   node.visit([&](auto&& n) { out << n; });
   std::string text = out.str();

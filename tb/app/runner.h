@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a workload on a cluster through driver and collective library, as an application would, and checks every byte.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sw/wccl/communicator.h"
+#include "sw/weft/device.h"
+#include "tb/app/workload.h"
+#include "tb/cluster.h"
+
+namespace weft::tb {
+
+enum class Inputs {
+  kExact,  // small whole numbers: sums are exact in the type, so any order must give them
+  kRandom  // any values; expected bits follow the plan's order of summation
+};
+
+struct RunnerConfig {
+  Inputs inputs = Inputs::kExact;
+  weft::TransportConfig transport;
+  weft::ConnectionConfig connection;
+  int start_psn = -1;
+  uint64_t seed = 1;
+  double limit_us = 100'000;          // model time an operation may take
+  std::vector<uint8_t> firmware;
+  unsigned corrupt_result = 0;        // for the checker's own test: flips so many bytes of results before they are checked
+};
+
+struct OpReport {
+  wccl::Op op;
+  uint64_t bytes = 0;       // size as nccl-tests counts it
+  double time_ns = 0;       // of one repeat, mean
+  double algbw_gbps = 0;    // gigabytes a second
+  double busbw_gbps = 0;
+  double line_pct = 0;      // busbw of the line rate of all ports of a node
+  TrafficCounts traffic;    // of all repeats
+  uint64_t wrong = 0;       // bytes of results or of anything else that are not what they must be
+  std::string failure;      // the collective failed: why
+};
+
+class Runner {
+ public:
+  // Memory that a node needs for a workload, MiB.
+  static uint64_t memory_mib(const Workload& workload);
+
+  Runner(Cluster& cluster, const Workload& workload, RunnerConfig config);
+  ~Runner();
+
+  // Opens all devices, loads firmware, connects all ranks.
+  Status setup();
+  // Runs operation `index`; the report is complete even when the collective fails. An error is a broken simulation.
+  Result<OpReport> run(size_t index);
+  // Lets the cluster come to rest and checks what must hold at the end of every run.
+  Status finish();
+  // All counters of a node: "me.launch", "port0.tx.frames", ...
+  std::vector<std::pair<std::string, uint64_t>> counters(uint32_t node);
+
+ private:
+  struct Layout;
+  struct Rank;
+  Layout lay_out(const wccl::Op& op, int rank) const;
+  void fill(const wccl::Op& op, size_t index, unsigned repeat);
+  uint64_t check(const wccl::Op& op, std::string& first);
+  Status wait(const std::function<bool()>& done, const char* what);
+
+  Cluster& cluster_;
+  const Workload& workload_;
+  RunnerConfig config_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace weft::tb
