@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All counters of a node: 64 bits each in one RAM, fed by event amounts of every cycle. docs/registers.md.
+// All counters of a node: 64 bits each in one RAM, fed by event amounts of every cycle.
+// docs/registers.md.
 //
-// An amount is first added to a small pending sum of its own; a scan visits one counter a cycle, takes
-// its pending sum and adds it to the RAM. A pending sum is wide enough for the largest amount in every
-// cycle between two visits, so nothing is ever lost, whatever comes. Events count 5 cycles late.
-// A read takes one counter at one moment, pending part included: about 12 cycles from rd_valid_i to
-// rd_done_o, more right after reset (the first round clears the RAM) or after another read.
+// An amount is first added to a small pending sum of its own; a scan visits one counter a cycle,
+// takes its pending sum and adds it to the RAM. A pending sum is wide enough for the largest amount
+// in every cycle between two visits, so nothing is ever lost, whatever comes. Events count 5 cycles
+// late. A read takes one counter at one moment, pending part included: about 12 cycles from
+// rd_valid_i to rd_done_o, more right after reset (the first round clears the RAM) or after another
+// read.
 // Does not saturate (2^64 events at 322 MHz take 1800 years) and cannot be cleared but by reset.
 `default_nettype none
 `include "weft_assert.svh"
@@ -23,7 +25,7 @@ module weft_counters
     // What happened in this cycle.
     input  wire cnt_node_t                 node_i,
     input  wire cnt_port_t  [NumPorts-1:0] port_i,
-    // Read: rd_valid_i for one cycle, not again before rd_done_o; rd_value_o holds from rd_done_o on.
+    // Read: rd_valid_i for one cycle, not again before rd_done_o, from which on rd_value_o holds.
     // An index beyond the last counter reads 0.
     input  wire                            rd_valid_i,
     input  wire             [        15:0] rd_index_i,
@@ -57,7 +59,8 @@ module weft_counters
   typedef logic [IndexW-1:0] index_t;
   typedef logic [SumW-1:0] sum_t;
 
-  // ---- scan: one visit a cycle; a read stops it until the RAM is settled, visits its counter, waits again
+  // ---- scan: one visit a cycle; a read stops it until the RAM is settled, visits its counter,
+  // waits again
   typedef enum logic [1:0] {
     StScan,   // visit the next counter
     StDrain,  // earlier visits are on their way to the RAM
@@ -148,7 +151,9 @@ module weft_counters
       if (i < CntNodeCount) begin : gen_node
         assign amount = node_q[CntNodeLsb[i]+:Bits];
       end else begin : gen_port
-        assign amount = port_q[(i-CntNodeCount)/CntPortCount][CntPortLsb[(i-CntNodeCount)%CntPortCount]+:Bits];
+        localparam int unsigned Port = (i - CntNodeCount) / CntPortCount;
+        localparam int unsigned Event = (i - CntNodeCount) % CntPortCount;
+        assign amount = port_q[Port][CntPortLsb[Event]+:Bits];
       end
 
       always_ff @(posedge clk_i) begin

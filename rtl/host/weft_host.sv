@@ -3,10 +3,10 @@
 // The node as software sees it: registers on AXI4-Lite, the express window for doorbells, the
 // configuration bus, the firmware port of CPU-M, the counters and the cycle counter.
 //
-// A register access takes about 6 cycles; CFG_CMD, CNT_LO and FW_DATA hold the bus until they are done.
-// After reset, hard or soft, doorbells and configuration wait InitCycles, in which blocks clear their
-// tables. Soft reset resets everything but this module. The register map is sw/wire/weft_regs.rdl,
-// the rules of use are in docs/registers.md.
+// A register access takes about 6 cycles; CFG_CMD, CNT_LO and FW_DATA hold the bus until they are
+// done. After reset, hard or soft, doorbells and configuration wait InitCycles, in which blocks
+// clear their tables. Soft reset resets everything but this module. The register map is
+// sw/wire/weft_regs.rdl, the rules of use are in docs/registers.md.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -63,7 +63,7 @@ module weft_host
     output cfg_t                           cfg_o,
     output logic                           soft_rst_o,
     output logic            [        63:0] now_o,
-    // To the message engine: doorbells (valid and data hold until ready), firmware words, CPU control.
+    // To the message engine: doorbells (valid and data hold until ready), firmware words, control.
     output logic                           db_valid_o,
     input  wire                            db_ready_i,
     output logic            [       511:0] db_o,
@@ -89,8 +89,8 @@ module weft_host
   if (NumPorts > 16) begin : gen_bad_ports
     $error("weft_host: NumPorts must be 1 to 16");
   end
-  if (NumConns > 65535 || PathsPerPort > 255 || NumRegions > 65535 || NumSems > 65535 || NumSubgraphs > 65535
-      || NumMsgs > 65535) begin : gen_bad_caps
+  if (NumConns > 65535 || PathsPerPort > 255 || NumRegions > 65535 || NumSems > 65535
+      || NumSubgraphs > 65535 || NumMsgs > 65535) begin : gen_bad_caps
     $error("weft_host: a size does not fit its field in CAPS0..CAPS2");
   end
 

@@ -2,10 +2,11 @@
 //
 // Express window: an AXI4 write slave where one 64-byte write is a doorbell.
 //
-// A write of a single, fully strobed beat at a 64-byte boundary is handed on and answered OKAY once it
-// is in the queue towards the engine; a full queue holds the write channel. Any other shape (burst,
-// partial, unaligned) is taken whole, answered SLVERR and counted: half a doorbell must not act.
-// Order is kept. 1 doorbell in 2 cycles; 3 cycles from address and data to db_valid_o.
+// A write of a single, fully strobed beat at a 64-byte boundary is handed on and answered OKAY once
+// it is on its way into the queue towards the engine; a full queue holds the write channel. Any
+// other shape (burst, partial, unaligned) is taken whole, answered SLVERR and counted: half a
+// doorbell must not act.
+// Order is kept. 1 doorbell in 3 cycles; 3 cycles from address and data to db_valid_o.
 // Does not look into the doorbell.
 `default_nettype none
 `include "weft_assert.svh"

@@ -13,7 +13,8 @@ constexpr std::size_t kUdp = kIp + Ipv4::kBytes;
 constexpr std::size_t kBth = kUdp + Udp::kBytes;
 constexpr std::size_t kWth = kBth + Bth::kBytes;
 constexpr std::size_t kExt = kWth + Wth::kBytes;  // WDH or WAH
-static_assert(kExt == kHdrProbeBytes && kExt + Wdh::kBytes == kHdrDataBytes && kExt + Wah::kBytes == kHdrAckBytes);
+static_assert(kExt == kHdrProbeBytes && kExt + Wdh::kBytes == kHdrDataBytes &&
+              kExt + Wah::kBytes == kHdrAckBytes);
 
 constexpr std::uint16_t kIpv4 = 0x0800;
 constexpr std::uint8_t kVerIhl = 0x45;
@@ -36,7 +37,8 @@ constexpr Tables make_tables() {
 }
 constexpr Tables kCrc = make_tables();
 
-constexpr std::uint32_t kCrcAfterLrh = 0xdebb20e3;  // register after the 8 bytes ff that stand for a masked LRH
+constexpr std::uint32_t kCrcAfterLrh =
+    0xdebb20e3;  // register after the 8 bytes ff that stand for a masked LRH
 
 std::uint64_t load_le64(const std::uint8_t* p) {
   std::uint64_t v;
@@ -92,14 +94,16 @@ std::uint32_t crc32_update(std::uint32_t state, Bytes bytes) {
 std::uint32_t icrc(Bytes frame) {
   std::array<std::uint8_t, kWth - kIp> head;  // IPv4 .. BTH, masked
   std::copy_n(frame.data() + kIp, head.size(), head.data());
-  constexpr std::array<std::size_t, 7> kMasked = {kIp + 1, kIp + 8, kIp + 10, kIp + 11, kUdp + 6, kUdp + 7, kBth + 4};
+  constexpr std::array<std::size_t, 7> kMasked = {kIp + 1,  kIp + 8,  kIp + 10, kIp + 11,
+                                                  kUdp + 6, kUdp + 7, kBth + 4};
   for (std::size_t at : kMasked) head[at - kIp] = 0xff;
   return ~crc32_update(crc32_update(kCrcAfterLrh, head), frame.subspan(kWth));
 }
 
 std::uint16_t ipv4_checksum(Bytes header) {
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i + 1 < header.size(); i += 2) sum += static_cast<std::uint32_t>(header[i] << 8 | header[i + 1]);
+  for (std::size_t i = 0; i + 1 < header.size(); i += 2)
+    sum += static_cast<std::uint32_t>(header[i] << 8 | header[i + 1]);
   // Twice: the first fold can carry out of 16 bits again.
   sum = (sum & 0xffff) + (sum >> 16);
   sum = (sum & 0xffff) + (sum >> 16);
@@ -115,7 +119,8 @@ Bth make_bth(Opcode opcode, std::uint32_t dqpn, std::uint32_t psn) {
   return bth;
 }
 
-std::size_t write_data(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth, Wdh wdh, Bytes payload) {
+std::size_t write_data(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth, Wdh wdh,
+                       Bytes payload) {
   bth.pad = static_cast<std::uint8_t>(-payload.size() & 3);
   wdh.version = kWeftVersion;
   const std::size_t bytes = kHdrDataBytes + payload.size() + bth.pad + kIcrcBytes;
@@ -218,7 +223,8 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
   f.udp = Udp::unpack(frame.data() + kUdp);
   if (f.ipv4.proto != kProtoUdp || f.udp.dport != kUdpDport) return refuse(Drop::PROTOCOL);
   if (f.ipv4.len + kIp != frame.size() || f.udp.len + kUdp != frame.size()) return refuse(Drop::LENGTH);
-  if ((port.mac && f.eth.dst != *port.mac) || (port.ip && f.ipv4.dst != *port.ip)) return refuse(Drop::DESTINATION);
+  if ((port.mac && f.eth.dst != *port.mac) || (port.ip && f.ipv4.dst != *port.ip))
+    return refuse(Drop::DESTINATION);
 
   const std::size_t covered = frame.size() - kIcrcBytes;
   if (detail::get_le<4>(frame.data() + covered) != icrc(frame.first(covered))) return refuse(Drop::ICRC);
@@ -231,7 +237,9 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
   f.layout = *layout;
 
   // The extension header must be there before its version can be read.
-  const std::size_t head = f.layout == Layout::DATA ? kHdrDataBytes : f.layout == Layout::ACK ? kHdrAckBytes : kExt;
+  const std::size_t head = f.layout == Layout::DATA  ? kHdrDataBytes
+                           : f.layout == Layout::ACK ? kHdrAckBytes
+                                                     : kExt;
   if (covered < head) return refuse(Drop::SHORT);
   const std::size_t body = covered - head;  // payload and pad, or history
   if (f.layout == Layout::DATA) {

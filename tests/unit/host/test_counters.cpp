@@ -40,7 +40,8 @@ void clear(Port& port) {
 // The block and what it should have counted, kept for the last cycles so that a read can be compared exactly.
 class CounterBench {
  public:
-  explicit CounterBench(uint64_t rng_stream) : rng(seed(), rng_stream), bench("weft_counters"), totals(kNum, 0) {
+  explicit CounterBench(uint64_t rng_stream)
+      : rng(seed(), rng_stream), bench("weft_counters"), totals(kNum, 0) {
     clear(bench->node_i);
     clear(bench->port_i);
     bench->rd_valid_i = 0;
@@ -112,7 +113,9 @@ class CounterBench {
   std::vector<uint64_t> history = std::vector<uint64_t>(kHistory, 0);
 };
 
-uint32_t largest(size_t i) { return static_cast<uint32_t>((uint64_t{1} << info(i).bits) - 1); }
+uint32_t largest(size_t i) {
+  return static_cast<uint32_t>((uint64_t{1} << info(i).bits) - 1);
+}
 
 }  // namespace
 
@@ -143,7 +146,8 @@ TEST_CASE("counters: random events and reads, each read exact to the cycle", "[h
   CHECK(reads > 500);
 }
 
-TEST_CASE("counters: the largest amount in every cycle on every counter is never lost, past 2^32", "[host][stress]") {
+TEST_CASE("counters: the largest amount in every cycle on every counter is never lost, past 2^32",
+          "[host][stress]") {
   CounterBench b(2);
   std::vector<uint32_t> amounts(kNum);
   for (size_t i = 0; i < kNum; ++i) amounts[i] = largest(i);

@@ -33,8 +33,13 @@ struct CfgWrite {
 class HostBench {
  public:
   HostBench(Profile profile, uint64_t stream)
-      : rng(seed(), stream), bench("weft_host"), aw_(profile, 20 * stream), w_(profile, 20 * stream + 1),
-        b_(profile, 20 * stream + 2), ar_(profile, 20 * stream + 3), r_(profile, 20 * stream + 4),
+      : rng(seed(), stream),
+        bench("weft_host"),
+        aw_(profile, 20 * stream),
+        w_(profile, 20 * stream + 1),
+        b_(profile, 20 * stream + 2),
+        ar_(profile, 20 * stream + 3),
+        r_(profile, 20 * stream + 4),
         db_(profile, 20 * stream + 5) {
     auto& d = *bench.operator->();
     d.s_axil_awvalid = d.s_axil_wvalid = d.s_axil_bready = d.s_axil_arvalid = d.s_axil_rready = 0;
@@ -137,7 +142,8 @@ class HostBench {
   void configure(const T& table, unsigned index) {
     const cfg::Words words = table.words();
     for (unsigned i = 0; i < 16; ++i) put(regs::kCfgData + 4 * i, words[i]);
-    put(regs::kCfgCmd, regs::kCfgCmdKind.put(static_cast<uint32_t>(T::kTable)) | regs::kCfgCmdIndex.put(index));
+    put(regs::kCfgCmd,
+        regs::kCfgCmdKind.put(static_cast<uint32_t>(T::kTable)) | regs::kCfgCmdIndex.put(index));
   }
 
   // A doorbell whose first word is `word`; true: answered OKAY.
@@ -285,8 +291,7 @@ TEST_CASE("host: doorbells pass in order, halves are refused, both are counted",
       sent.push_back(i);
     }
   }
-  while (regs::kIdleHost.get(h.get(regs::kIdle)) == 0) {
-  }
+  while (regs::kIdleHost.get(h.get(regs::kIdle)) == 0) {}
   CHECK(h.doorbells == sent);
   CHECK(h.counter(counters::index(counters::Node::kHostDoorbells)) == sent.size());
   CHECK(h.counter(counters::index(counters::Node::kHostDoorbellsRefused)) == refused);
@@ -294,9 +299,9 @@ TEST_CASE("host: doorbells pass in order, halves are refused, both are counted",
 
 TEST_CASE("host: events of every block reach the counter of their name", "[host][smoke]") {
   HostBench h(Profile::None, 6);
-  h.bench->cnt_nmc_i = 1;  // lowest bit: nmc.error
-  h.bench->cnt_core_i = 1;  // core.msg_sent
-  h.bench->cnt_me_i = 1U << 23;  // highest bit: me.doorbell
+  h.bench->cnt_nmc_i = 1;           // lowest bit: nmc.error
+  h.bench->cnt_core_i = 1;          // core.msg_sent
+  h.bench->cnt_me_i = 1U << 23;     // highest bit: me.doorbell
   h.bench->cnt_port_i[0] = 1 << 3;  // drop.ethertype of port 0
   h.step();
   h.step();

@@ -90,7 +90,7 @@ inline Sample make_sample(Rng& rng, wire::Opcode opcode, size_t payload_bytes) {
   return s;
 }
 
-inline constexpr wire::Opcode kServed[] = {wire::Opcode::WRITE, wire::Opcode::WRITE_SIGNAL, wire::Opcode::PROBE,
-                                           wire::Opcode::ACK};
+inline constexpr wire::Opcode kServed[] = {wire::Opcode::WRITE, wire::Opcode::WRITE_SIGNAL,
+                                           wire::Opcode::PROBE, wire::Opcode::ACK};
 
 }  // namespace weft::test

@@ -61,7 +61,8 @@ TEST_CASE("wire: CRC-32 by tables equals one bit at a time at every length and c
   }
 }
 
-// Captured on a ConnectX-4 Lx (scapy's test suite), and two made with scapy 2.5 and confirmed by an independent routine.
+// Captured on a ConnectX-4 Lx (scapy's test suite), and two made with scapy 2.5 and confirmed by an
+// independent routine.
 TEST_CASE("wire: ICRC of packets that others sent", "[wire][smoke]") {
   struct Vector {
     const char *what, *packet, *icrc;
@@ -104,7 +105,8 @@ TEST_CASE("wire: ICRC ignores what a switch may change and nothing else", "[wire
   for (size_t at = 0; at < covered.size(); ++at) {
     Frame f(covered.begin(), covered.end());
     f[at] ^= static_cast<uint8_t>(rng.range(1, 255));
-    const bool free = at < 14 || at == 15 || at == 22 || at == 24 || at == 25 || at == 40 || at == 41 || at == 46;
+    const bool free =
+        at < 14 || at == 15 || at == 22 || at == 24 || at == 25 || at == 40 || at == 41 || at == 46;
     INFO("byte " << at);
     REQUIRE((icrc(f) == right) == free);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated C++ header and SystemVerilog package agree with each other and with bytes written by hand, and the
-// generator refuses descriptions that make no sense.
+// The generated C++ header and SystemVerilog package agree with each other and with bytes written by hand,
+// and the generator refuses descriptions that make no sense.
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -49,8 +49,8 @@ Run generate_with(const std::string& what, const std::string& by) {
   REQUIRE(at != std::string::npos);
   text.replace(at, what.size(), by);
   std::ofstream(dir / "wire.yaml") << text;
-  return run(std::string(WEFT_PYTHON) + " " + WEFT_SOURCE_DIR + "/sw/wire/gen.py --out " + (dir / "out").string() +
-             " --wire " + (dir / "wire.yaml").string());
+  return run(std::string(WEFT_PYTHON) + " " + WEFT_SOURCE_DIR + "/sw/wire/gen.py --out " +
+             (dir / "out").string() + " --wire " + (dir / "wire.yaml").string());
 }
 
 }  // namespace
@@ -123,7 +123,8 @@ TEST_CASE("wire: SystemVerilog finds every field where C++ put it", "[wire][rand
   const auto put_record = [&bench](const auto& record) {
     std::array<uint8_t, 64> bytes;
     record.pack(bytes.data());
-    for (size_t i = 0; i < 16; ++i) bench->record_i[i] = static_cast<uint32_t>(detail::get_le<4>(&bytes[4 * i]));
+    for (size_t i = 0; i < 16; ++i)
+      bench->record_i[i] = static_cast<uint32_t>(detail::get_le<4>(&bytes[4 * i]));
     bench.eval();
   };
   const auto put_header = [](auto& port, const Frame& f, size_t bytes) {
@@ -138,8 +139,8 @@ TEST_CASE("wire: SystemVerilog finds every field where C++ put it", "[wire][rand
     rng.fill(noise);
     const Wqe w = Wqe::unpack(noise.data());
     put_record(w);
-    const unsigned flags = w.has_dep0 | w.has_dep1 << 1 | w.fence << 2 | w.rx_sync << 3 | w.sync << 4 | w.signal << 5 |
-                           w.consume << 6 | w.indirect << 7;
+    const unsigned flags = w.has_dep0 | w.has_dep1 << 1 | w.fence << 2 | w.rx_sync << 3 | w.sync << 4 |
+                           w.signal << 5 | w.consume << 6 | w.indirect << 7;
     REQUIRE(bench->wqe_opcode_o == static_cast<uint8_t>(w.opcode));
     REQUIRE(bench->wqe_flags_o == flags);
     REQUIRE(bench->wqe_dep1_o == w.dep1);
@@ -224,7 +225,8 @@ TEST_CASE("wire: SystemVerilog finds every configuration field where C++ put it"
     put(r.words());
     REQUIRE(bench->region_valid_o == r.valid);
     REQUIRE(bench->region_key_o == r.key);
-    REQUIRE(bench->region_rights_o == (r.remote_write << 2 | r.local_read << 1 | static_cast<int>(r.local_write)));
+    REQUIRE(bench->region_rights_o ==
+            (r.remote_write << 2 | r.local_read << 1 | static_cast<int>(r.local_write)));
     REQUIRE(bench->region_base_o == r.base);
     REQUIRE(bench->region_limit_o == r.limit);
     const cfg::Sem s{static_cast<uint32_t>(rng())};
@@ -267,7 +269,8 @@ TEST_CASE("wire: the generator refuses a description that makes no sense", "[wir
     const char *what, *by, *expected;
   };
   const Case cases[] = {
-      {"PROBE:        {value: 0xd1", "PROBE:        {value: 0xd0", "enums.opcode.PROBE: value 0xd0 is also that of ACK"},
+      {"PROBE:        {value: 0xd1", "PROBE:        {value: 0xd0",
+       "enums.opcode.PROBE: value 0xd0 is also that of ACK"},
       {"MEM:         {value: 25", "MEM:         {value: 32", "enums.drop.MEM: value 32 does not fit 5 bits"},
       {"{name: nsrc, bits: 8", "{name: nsrc, bits: 16", "records.wqe: fields are 520 bits, bytes says 512"},
       {"{name: se, bits: 1}", "{name: se, bits: 3}", "crosses a byte boundary"},

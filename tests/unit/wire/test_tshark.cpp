@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An independent reader of our frames: tshark, with its own InfiniBand dissector and our generated one behind it.
+// An independent reader of our frames: tshark, with its own InfiniBand dissector and our generated one behind
+// it.
 #include <pcap.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,9 +40,11 @@ class Capture {
     pcap_dump(reinterpret_cast<u_char*>(dump_), &h, f.data());
   }
   /// The chosen fields of every frame that passes `filter`; empty field = field absent.
-  std::vector<std::vector<std::string>> fields(const std::vector<std::string>& names, const std::string& filter = "") {
+  std::vector<std::vector<std::string>> fields(const std::vector<std::string>& names,
+                                               const std::string& filter = "") {
     close();
-    std::string command = "tshark -X lua_script:" WEFT_BUILD_DIR "/gen/weft.lua -r " + path_ + " -T fields -E separator=';'";
+    std::string command =
+        "tshark -X lua_script:" WEFT_BUILD_DIR "/gen/weft.lua -r " + path_ + " -T fields -E separator=';'";
     for (const auto& n : names) command += " -e " + n;
     if (!filter.empty()) command += " -Y '" + filter + "'";
     FILE* pipe = popen((command + " 2>" + path_ + ".err").c_str(), "r");
@@ -75,8 +78,12 @@ class Capture {
   int count_ = 0;
 };
 
-std::string dec(uint64_t v) { return std::to_string(v); }
-std::string flag(bool v) { return v ? "1" : "0"; }
+std::string dec(uint64_t v) {
+  return std::to_string(v);
+}
+std::string flag(bool v) {
+  return v ? "1" : "0";
+}
 std::string hex_number(uint64_t v, int digits) {
   char text[24];
   std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(v));
@@ -101,36 +108,46 @@ TEST_CASE("wire: tshark names the BTH and the dissector decodes what follows", "
   Capture capture("good");
   std::vector<Sample> sent;
   for (int i = 0; i < 200; ++i) {
-    sent.push_back(make_sample(rng, kServed[i % 4], i < 40 ? static_cast<size_t>(i) : rng.below(kMaxPayload + 1)));
+    sent.push_back(
+        make_sample(rng, kServed[i % 4], i < 40 ? static_cast<size_t>(i) : rng.below(kMaxPayload + 1)));
     capture.add(sent.back().frame);
   }
   const auto rows = capture.fields(
-      {"infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.padcnt", "weft.opcode",
-       "weft.wth.path", "weft.wth.epoch", "weft.wth.incarnation", "weft.wth.timestamp", "weft.icrc.status",
-       "weft.wdh.more", "weft.wdh.retx", "weft.wdh.version", "weft.wdh.stream", "weft.wdh.va", "weft.wdh.rkey",
-       "weft.wdh.msg_no", "weft.wdh.sem", "weft.wdh.msg_len", "weft.wdh.value", "weft.payload_len",
-       "weft.wah.hist_words", "weft.wah.base", "weft.wah.ce_bytes", "weft.wah.rx_bytes", "weft.wah.echo",
-       "weft.wah.share", "weft.wah.credits", "weft.wah.status", "weft.wah.lost"});
+      {"infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.bth.padcnt",
+       "weft.opcode",           "weft.wth.path",         "weft.wth.epoch",     "weft.wth.incarnation",
+       "weft.wth.timestamp",    "weft.icrc.status",      "weft.wdh.more",      "weft.wdh.retx",
+       "weft.wdh.version",      "weft.wdh.stream",       "weft.wdh.va",        "weft.wdh.rkey",
+       "weft.wdh.msg_no",       "weft.wdh.sem",          "weft.wdh.msg_len",   "weft.wdh.value",
+       "weft.payload_len",      "weft.wah.hist_words",   "weft.wah.base",      "weft.wah.ce_bytes",
+       "weft.wah.rx_bytes",     "weft.wah.echo",         "weft.wah.share",     "weft.wah.credits",
+       "weft.wah.status",       "weft.wah.lost"});
   REQUIRE(rows.size() == sent.size());
   for (size_t i = 0; i < sent.size(); ++i) {
     const Sample& s = sent[i];
-    std::vector<std::string> expected = {
-        dec(s.bth.opcode),     hex_number(s.bth.dqpn, 6), dec(s.bth.psn),         dec(-s.payload.size() & 3),
-        hex_number(s.bth.opcode, 2), dec(s.wth.path),     dec(s.wth.epoch),       dec(s.wth.incarnation),
-        dec(s.wth.timestamp),  "Good"};
+    std::vector<std::string> expected = {dec(s.bth.opcode),
+                                         hex_number(s.bth.dqpn, 6),
+                                         dec(s.bth.psn),
+                                         dec(-s.payload.size() & 3),
+                                         hex_number(s.bth.opcode, 2),
+                                         dec(s.wth.path),
+                                         dec(s.wth.epoch),
+                                         dec(s.wth.incarnation),
+                                         dec(s.wth.timestamp),
+                                         "Good"};
     const Layout layout = *layout_of(s.bth.opcode);
     if (layout == Layout::DATA) {
-      for (const auto& x : {flag(s.wdh.more), flag(s.wdh.retx), dec(1), dec(s.wdh.stream), hex_number(s.wdh.va, 16),
-                            hex_number(s.wdh.rkey, 8), dec(s.wdh.msg_no), dec(s.wdh.sem), dec(s.wdh.msg_len),
-                            dec(s.wdh.value), dec(s.payload.size())}) {
+      for (const auto& x : {flag(s.wdh.more), flag(s.wdh.retx), dec(1), dec(s.wdh.stream),
+                            hex_number(s.wdh.va, 16), hex_number(s.wdh.rkey, 8), dec(s.wdh.msg_no),
+                            dec(s.wdh.sem), dec(s.wdh.msg_len), dec(s.wdh.value), dec(s.payload.size())}) {
         expected.push_back(x);
       }
     } else {
       expected.resize(expected.size() + 11);
     }
     if (layout == Layout::ACK) {
-      for (const auto& x : {dec(s.wah.hist_words), dec(s.wah.base), dec(s.wah.ce_bytes), dec(s.wah.rx_bytes),
-                            dec(s.wah.echo), dec(s.wah.share), dec(s.wah.credits), dec(s.wah.status), lost_of(s)}) {
+      for (const auto& x :
+           {dec(s.wah.hist_words), dec(s.wah.base), dec(s.wah.ce_bytes), dec(s.wah.rx_bytes), dec(s.wah.echo),
+            dec(s.wah.share), dec(s.wah.credits), dec(s.wah.status), lost_of(s)}) {
         expected.push_back(x);
       }
     } else {
@@ -189,8 +206,9 @@ TEST_CASE("wire: the dissector flags frames that are wrong", "[wire][smoke]") {
 TEST_CASE("wire: the dissector leaves RoCEv2 frames of others alone", "[wire][smoke]") {
   if (!have_tshark()) return;
   Capture capture("roce");
-  Frame f = hex("020000000002 020000000001 0800 45c2003c718c4000401191610a0011010a001201 000012b700280000"
-                "8100ffff4000011800000000 00000000000000000000000000000000 82fd002a");
+  Frame f =
+      hex("020000000002 020000000001 0800 45c2003c718c4000401191610a0011010a001201 000012b700280000"
+          "8100ffff4000011800000000 00000000000000000000000000000000 82fd002a");
   capture.add(f);
   const auto rows = capture.fields({"infiniband.bth.opcode", "weft.opcode"});
   REQUIRE(rows.size() == 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests only: shows chosen fields of the generated structs, so that a test can ask whether SystemVerilog finds a
-// field where C++ put it. Combinational.
+// For tests only: shows chosen fields of the generated structs, so that a test can ask whether
+// SystemVerilog finds a field where C++ put it. Combinational.
 `default_nettype none
 
 module wire_fields
@@ -52,7 +52,8 @@ module wire_fields
     output logic [                  23:0] conn_init_cap_o,
     output logic                          region_valid_o,
     output logic [                  31:0] region_key_o,
-    output logic [                   2:0] region_rights_o,   // remote_write, local_read, local_write
+    // remote_write, local_read, local_write
+    output logic [                   2:0] region_rights_o,
     output logic [                  63:0] region_base_o,
     output logic [                  63:0] region_limit_o,
     output logic [                  31:0] sem_value_o,
@@ -76,7 +77,8 @@ module wire_fields
 
   assign wqe_opcode_o = wqe.opcode;
   assign wqe_flags_o = {
-    wqe.indirect, wqe.consume, wqe.signal, wqe.sync, wqe.rx_sync, wqe.fence, wqe.has_dep1, wqe.has_dep0
+    wqe.indirect, wqe.consume, wqe.signal, wqe.sync,
+    wqe.rx_sync, wqe.fence, wqe.has_dep1, wqe.has_dep0
   };
   assign wqe_dep1_o    = wqe.dep1;
   assign wqe_redop_o   = wqe.redop;
