@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Types that travel between the modules of the transmit control (docs/congestion.md), and the events
+// it counts. Widths hold the largest configuration: a window is below 16 MB, a round trip below 2^24
+// cycles, and the data a path may have unsettled is MAX_UNSETTLED packets of at most 8 KB.
+`default_nettype none
+
+package weft_tx_ctl_pkg;
+  import weft_wire_pkg::*;
+  import weft_pkg::*;
+
+  typedef logic [23:0] bytes_t;         // windows, caps
+  typedef logic signed [24:0] room_t;   // cwnd - inflight - one full packet; a path may send while it is >= 0
+  typedef logic [20:0] burst_t;         // bytes settled by one ack
+  typedef logic [8:0] count_t;          // unsettled PSNs of a path, 0..256
+  typedef logic [23:0] rtt_t;           // cycles
+
+  // What one ack settled, with the fields of the ack that the windows need.
+  typedef struct packed {
+    conn_t       conn;
+    path_t       path;
+    count_t      psns;        // PSNs settled, probes included
+    burst_t      bytes;       // of the data packets among them, WIN_OVERHEAD each included
+    burst_t      lost_bytes;  // the part of them that was lost
+    logic [31:0] ce_bytes;
+    logic [31:0] rx_bytes;
+    logic [31:0] echo;
+    err_e        status;
+  } ack_result_t;
+
+  // Round-trip estimate of a connection. Scaled so that every update is a shift and an add.
+  typedef struct packed {
+    logic        sampled;
+    rtt_t        min;
+    logic [26:0] srtt8;       // 8 x smoothed RTT
+    logic [25:0] var4;        // 4 x mean deviation
+  } rtt_state_t;
+
+  // One-cycle pulses. data_bytes counts with data.
+  typedef struct packed {
+    logic  data;         // data packet handed to the frame builder
+    plen_t data_bytes;   // its payload
+    logic  retx;         // ... and it is a resend
+    logic  probe_tail;   // probe right behind a burst (its copy on a lossy port is not counted)
+    logic  probe_timer;  // probe of a silent path
+    logic  probe_again;  // the latter repeats the PSN of the last probe
+    logic  ack_taken;
+    logic  ack_old;      // settled before, or another epoch's, or the connection is down
+    logic  ack_bad;      // acknowledges what was never sent, or a path that does not exist
+    logic  delivered;    // packet settled as delivered
+    logic  lost;         // packet settled as lost
+    logic  cut;          // an ack made a window smaller
+    logic  pull_none;    // a pull found nothing to send
+    logic  pull_retry;   // a pull was put off
+    logic  fail;         // connection failed
+  } tx_ctl_cnt_t;
+
+endpackage
+
+`default_nettype wire
