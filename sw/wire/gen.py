@@ -16,11 +16,9 @@ import tempfile
 import zlib
 
 import jinja2
-import peakrdl_regblock.udps
-import systemrdl
 import yaml
-from peakrdl_regblock import RegblockExporter
-from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
+
+# The register tools load slowly, so they are imported where they are used: a mistake in the YAML shows at once.
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -411,6 +409,8 @@ def read_tables(path):
 
 def compile_registers(path):
     """Compiles the SystemRDL; its own messages go to stderr."""
+    import peakrdl_regblock.udps
+    import systemrdl
     rdl = systemrdl.RDLCompiler()
     for udp in peakrdl_regblock.udps.ALL_UDPS:
         rdl.register_udp(udp)
@@ -456,6 +456,8 @@ def write_if_changed(path, text):
 def write_regblock(root, out):
     """The register block as PeakRDL writes it. Read data and responses are registered: the block must close at the
     datapath's clock, and a few cycles do not matter to a register access."""
+    from peakrdl_regblock import RegblockExporter
+    from peakrdl_regblock.cpuif.axi4lite import AXI4Lite_Cpuif_flattened
     with tempfile.TemporaryDirectory() as tmp:
         RegblockExporter().export(root, tmp, cpuif_cls=AXI4Lite_Cpuif_flattened, address_width=16, err_if_bad_addr=True,
                                   err_if_bad_rw=True, retime_read_fanin=True, retime_read_response=True)
@@ -464,7 +466,7 @@ def write_regblock(root, out):
 
 
 def write_html(root, out):
-    from peakrdl_html import HTMLExporter  # slow to load, and only documentation needs it
+    from peakrdl_html import HTMLExporter
     HTMLExporter().export(root, str(out))
     print(f"gen: {out}/index.html")
 

@@ -333,3 +333,36 @@ TEST_CASE("wire: one flipped bit never passes for a good frame of the same sende
     }
   }
 }
+
+TEST_CASE("wire: headers of any content are refused or describe what is there", "[wire][random]") {
+  Rng rng;
+  unsigned good = 0, reasons = 0;
+  std::array<bool, kDropCount> seen{};
+  for (int i = 0; i < 20000; ++i) {
+    Frame f = make_sample(rng, kServed[rng.below(4)], rng.below(60)).frame;
+    // Damage behind the UDP header, cut or grow, then make lengths and checksums right so that it is looked at.
+    for (uint64_t n = rng.below(3); n > 0; --n) f[rng.range(42, f.size() - 1)] = static_cast<uint8_t>(rng());
+    if (rng.chance(0.3)) f.resize(rng.range(58, f.size() + 8));
+    detail::put_be<2>(f.data() + 16, f.size() - 14);
+    detail::put_be<2>(f.data() + 38, f.size() - 34);
+    reseal(f);
+    const ParseResult r = parse(f);
+    if (r.drop) {
+      seen[static_cast<size_t>(*r.drop)] = true;
+      continue;
+    }
+    ++good;
+    const Parsed& p = r.frame;
+    REQUIRE(p.bth.tver == 0);
+    REQUIRE(layout_of(p.bth.opcode) == p.layout);
+    if (p.layout == Layout::DATA) {
+      REQUIRE(p.payload.data() == f.data() + kHdrDataBytes);
+      REQUIRE(kHdrDataBytes + p.payload.size() + p.bth.pad + kIcrcBytes == f.size());
+    } else if (p.layout == Layout::ACK) {
+      REQUIRE(p.wah.hist_words <= kHistWords);
+    }
+  }
+  for (bool s : seen) reasons += s;
+  CHECK(good > 1000);
+  CHECK(reasons == 5);  // SHORT, VERSION, OPCODE, PAD, ACK_BAD
+}
