@@ -70,47 +70,62 @@ module weft_tx_frame
   assign hdr_second_o = valid_q[3] && b3_q.second;
 
   // ---- stage 4: each lane is header, this memory beat, the one before, or zero --------------------
-  logic [KeepW-1:0] keep_q, now_q;  // lane holds payload; from now_i
-  logic head_low_q, head_high_q;  // lanes below PayloadLane are header; the others are
+  typedef struct packed {
+    logic             head_low;   // lanes below PayloadLane are header
+    logic             head_high;  // the others are
+    logic [KeepW-1:0] keep;       // lane holds payload, if no header
+    logic [KeepW-1:0] newer;      // of now_i, else of before_i
+  } lanes_t;
+
+  function automatic logic [DataW-1:0] assemble(lanes_t lanes, logic [DataW-1:0] head,
+                                                logic [DataW-1:0] newer, logic [DataW-1:0] older);
+    logic [DataW-1:0] text;
+    for (int i = 0; i < int'(KeepW); i++) begin
+      if ((i < int'(PayloadLane)) ? lanes.head_low : lanes.head_high) text[8*i+:8] = head[8*i+:8];
+      else if (!lanes.keep[i]) text[8*i+:8] = '0;
+      else text[8*i+:8] = lanes.newer[i] ? newer[8*i+:8] : older[8*i+:8];
+    end
+    return text;
+  endfunction
+
+  // The ICRC does not cover Ethernet and counts as ones: IPv4 DSCP, ECN, TTL and checksum, UDP
+  // checksum, BTH byte 4. All of it in the first CoverBytes of beat 0.
+  localparam int unsigned CoverBytes = ETH_BYTES + IPV4_BYTES + UDP_BYTES + 5;
+
+  lanes_t lanes_q;
   logic [DataW-1:0] data_q;
+  logic [8*CoverBytes-1:0] cover_q;  // the front of data_q as the ICRC sees it
 
   always_ff @(posedge clk_i) begin
     if (valid_q[3]) begin
-      for (int i = 0; i < int'(KeepW); i++) begin
-        keep_q[i] <= b3_q.keep_all || (b3_q.keep_part && 6'(i) <= b3_q.keep_lane);
-        now_q[i]  <= 6'(i) >= b3_q.rotate;
-      end
-      head_low_q  <= b3_q.first || (b3_q.second && b3_q.kind != TxProbe);
-      head_high_q <= b3_q.first || (b3_q.second && b3_q.kind == TxAck);
+      lanes_q.head_low  <= b3_q.first || (b3_q.second && b3_q.kind != TxProbe);
+      lanes_q.head_high <= b3_q.first || (b3_q.second && b3_q.kind == TxAck);
+      if (b3_q.keep_all) lanes_q.keep <= '1;
+      else lanes_q.keep <= b3_q.keep_part ? ~(~KeepW'(1) << b3_q.keep_lane) : '0;
+      lanes_q.newer     <= ~KeepW'(0) << b3_q.rotate;
     end
     if (valid_q[4]) begin
-      for (int i = 0; i < int'(KeepW); i++) begin
-        if ((i < int'(PayloadLane)) ? head_low_q : head_high_q) data_q[8*i+:8] <= hdr_i[8*i+:8];
-        else if (!keep_q[i]) data_q[8*i+:8] <= '0;
-        else data_q[8*i+:8] <= now_q[i] ? now_i[8*i+:8] : before_i[8*i+:8];
+      data_q <= assemble(lanes_q, hdr_i, now_i, before_i);
+      cover_q <= ($bits(cover_q))'(assemble(lanes_q, hdr_i, now_i, before_i));
+      if (b4_q.first) begin
+        // Constants wherever possible: they cost a reset input instead of a LUT a bit.
+        cover_q[0+:8*ETH_BYTES]                     <= '0;
+        cover_q[8*ETH_BYTES+:16]                    <= 16'hff45 ^ IcrcSeed[15:0];
+        cover_q[8*(ETH_BYTES+2)+:16]                <= hdr_i[8*(ETH_BYTES+2)+:16] ^ IcrcSeed[31:16];
+        cover_q[8*(ETH_BYTES+8)+:8]                 <= '1;
+        cover_q[8*(ETH_BYTES+10)+:16]               <= '1;
+        cover_q[8*(ETH_BYTES+IPV4_BYTES+6)+:16]     <= '1;
+        cover_q[8*(CoverBytes-1)+:8]                <= '1;
       end
     end
   end
 
   // ---- ICRC ----------------------------------------------------------------------------------------
-  // Not covered: Ethernet. Counted as ones: IPv4 DSCP, ECN, TTL, checksum, UDP checksum, BTH byte 4.
-  function automatic logic [DataW-1:0] covered(logic [DataW-1:0] text);
-    logic [DataW-1:0] seen = text;
-    seen[0+:8*ETH_BYTES] = '0;
-    seen[8*(ETH_BYTES+1)+:8] = '1;
-    seen[8*(ETH_BYTES+8)+:8] = '1;
-    seen[8*(ETH_BYTES+10)+:16] = '1;
-    seen[8*(ETH_BYTES+IPV4_BYTES+6)+:16] = '1;
-    seen[8*(ETH_BYTES+IPV4_BYTES+UDP_BYTES+4)+:8] = '1;
-    seen[8*ETH_BYTES+:32] = seen[8*ETH_BYTES+:32] ^ IcrcSeed;
-    return seen;
-  endfunction
-
   logic [DataW-1:0] crc_data;
   logic crc_state_valid, icrc_valid, icrc_ready, icrc_there, icrc_pop;
   crc_t crc_state, icrc_new, icrc;
 
-  assign crc_data = b5_q.first ? covered(data_q) : data_q;
+  assign crc_data = {data_q[DataW-1:$bits(cover_q)], cover_q};
 
   weft_crc32_beat u_crc (
       .clk_i,

@@ -127,9 +127,14 @@ module weft_tx_hdr
   ack_t ack_q;
   logic [3:0] hist_words_q;
 
-  function automatic logic [3:0] words_with_zeros(logic [HIST_BITS-1:0] hist);
+  // The history as it leaves, oldest bit last: the word for base-1..base-32 is [HistWords-1]. Behind
+  // the word with the last zero nothing is sent.
+  logic [HistWords-1:0][31:0] hist_q, hist;
+  logic [HistWords-1:0] hist_sent_q;
+
+  function automatic logic [3:0] words_to_send(logic [HistWords-1:0][31:0] text);
     logic [3:0] words = '0;
-    for (int w = 0; w < int'(HistWords); w++) if (!(&hist[w*32+:32])) words = 4'(w + 1);
+    for (int w = int'(HistWords) - 1; w >= 0; w--) if (!(&text[w])) words = 4'(int'(HistWords) - w);
     return words;
   endfunction
 
@@ -146,8 +151,15 @@ module weft_tx_hdr
   };
 
   always_ff @(posedge clk_i) begin
-    if (ack_valid_i && ack_ready_o) ack_q <= ack_i;
-    if (ack_valid_q && !ack_counted_q) hist_words_q <= words_with_zeros(ack_q.hist);
+    if (ack_valid_i && ack_ready_o) begin
+      ack_q  <= ack_i;
+      hist_q <= {<<{ack_i.hist}};
+    end else if (ack_valid_q && !ack_counted_q) begin
+      hist_words_q <= words_to_send(hist_q);
+      for (int w = 0; w < int'(HistWords); w++) begin
+        hist_sent_q[w] <= words_to_send(hist_q) >= 4'(int'(HistWords) - w);
+      end
+    end
     if (rst_i) begin
       ack_valid_q   <= 1'b0;
       ack_counted_q <= 1'b0;
@@ -227,7 +239,6 @@ module weft_tx_hdr
   hdr_probe_t fixed;
   wdh_t wdh;
   wah_t wah;
-  logic [HIST_BITS-1:0] hist;  // most significant bit leaves first
   logic [OwnBits-1:0] own;
 
   always_comb begin
@@ -297,9 +308,7 @@ module weft_tx_hdr
         status: ack_q.status,
         version: WEFT_VERSION
     };
-    for (int i = 0; i < int'(HIST_BITS); i++) begin
-      hist[HIST_BITS-1-i] = ack_q.hist[i] && 4'(i / 32) < hist_words_q;
-    end
+    for (int w = 0; w < int'(HistWords); w++) hist[w] = hist_sent_q[w] ? hist_q[w] : '0;
     unique case (known_q.kind)
       TxData:  own = {wdh, {(OwnBits - $bits(wdh_t)) {1'b0}}};
       TxAck:   own = {wah, hist};
@@ -315,9 +324,10 @@ module weft_tx_hdr
 
   logic [DataW-1:0] beat_q;
   always_ff @(posedge clk_i) begin
-    if (first_i) beat_q <= to_lanes({fixed, own[OwnBits-1-:DataW-FixedBits]});
-    else if (second_i) beat_q <= to_lanes({own[OwnBits-(DataW-FixedBits)-1:0],
-                                           {(2 * DataW - FixedBits - OwnBits) {1'b0}}});
+    if (first_i || second_i) begin
+      beat_q <= to_lanes(first_i ? {fixed, own[OwnBits-1-:DataW-FixedBits]} :
+                         {own[OwnBits-(DataW-FixedBits)-1:0], {(2 * DataW - FixedBits - OwnBits) {1'b0}}});
+    end
   end
 
   assign beat_o       = beat_q;

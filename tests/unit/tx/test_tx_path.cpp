@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// weft_tx_path: every frame bit by bit under stalls, frame rate, order of acks and data, memory errors, and that the
-// check of the frames can fail.
+// weft_tx_path: every frame bit by bit under stalls, frame rate, order of acks and data, memory errors, and
+// that the check of the frames can fail.
 #include <algorithm>
 
 #include "Vtx_flat.h"
@@ -22,7 +22,8 @@ using Surroundings = weft::tx::Surroundings<TxBench>;
 
 /// Random jobs and acks for `env` until the end of the test.
 struct RandomWork {
-  explicit RandomWork(Surroundings& env, uint64_t stream = 0) : jobs(seed(), 31 + stream), acks(seed(), 32 + stream) {
+  explicit RandomWork(Surroundings& env, uint64_t stream = 0)
+      : jobs(seed(), 31 + stream), acks(seed(), 32 + stream) {
     env.next_job = [this] { return std::optional(tx::random_job(jobs)); };
     env.next_ack = [this]() -> std::optional<Ack> {
       return acks.below(6) == 0 ? std::optional(tx::random_ack(acks)) : std::nullopt;
@@ -67,8 +68,13 @@ TEST_CASE("tx: every bit of every frame is right whatever is held back", "[tx][r
 }
 
 TEST_CASE("tx: one stream held back alone", "[tx][random]") {
-  const Stalls profiles[] = {{.job = 0.9}, {.ack = 0.9}, {.axi_addr = 0.9}, {.axi_data = 0.9}, {.mac = 0.9},
-                             {.job = 0.5, .axi_data = 0.5, .latency = 200}, {.axi_addr = 0.5, .mac = 0.5}};
+  const Stalls profiles[] = {{.job = 0.9},
+                             {.ack = 0.9},
+                             {.axi_addr = 0.9},
+                             {.axi_data = 0.9},
+                             {.mac = 0.9},
+                             {.job = 0.5, .axi_data = 0.5, .latency = 200},
+                             {.axi_addr = 0.5, .mac = 0.5}};
   for (const Stalls& stalls : profiles) {
     TxBench b("tx_path");
     Surroundings env(b, stalls, seed());
@@ -110,7 +116,8 @@ TEST_CASE("tx: beats of a frame are its cycles, at 40 and at 400 cycles of memor
     bool probe;
     uint16_t len;
     uint64_t cycles;
-  } const cases[] = {{true, 0, 2}, {false, 0, 2}, {false, 64, 3}, {false, 256, 6}, {false, 1024, 18}, {false, 4096, 66}};
+  } const cases[] = {{true, 0, 2},    {false, 0, 2},     {false, 64, 3},
+                     {false, 256, 6}, {false, 1024, 18}, {false, 4096, 66}};
   for (const unsigned latency : {40u, 400u}) {
     for (const auto& c : cases) {
       TxBench b("tx_path");
@@ -136,9 +143,11 @@ TEST_CASE("tx: IP checksum whose folded sum carries twice", "[tx]") {
   Rng rng(seed(), 8);
   const uint32_t ip_len = 20 + 8 + 12 + 8 + 28 + 64 + 4;
   for (unsigned conn = 1; conn < tx::kNumConns; ++conn) {
-    // The low half of the address fills the sum up to 0x....ffff, so that folding its carries in carries again.
+    // The low half of the address fills the sum up to 0x....ffff, so that folding its carries in carries
+    // again.
     const uint32_t high = static_cast<uint32_t>(rng()) & 0xffff;
-    const uint32_t sum = 0x4502 + ip_len + 0x4000 + 0x4011 + (env.port().ip >> 16) + (env.port().ip & 0xffff) + high;
+    const uint32_t sum =
+        0x4502 + ip_len + 0x4000 + 0x4011 + (env.port().ip >> 16) + (env.port().ip & 0xffff) + high;
     env.peer(conn).ip = high << 16 | (0xffff - (sum & 0xffff));
   }
   env.peer(0).ip = 0xffffffff;  // broadcast

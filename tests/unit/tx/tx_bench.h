@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The surroundings of weft_tx_path for its tests and its benchmark: jobs and acks, an AXI memory with latency, a MAC, and a
-// check of every frame that comes out. Whole frames are compared with weft::wire; ICRC (zlib) and IP checksum are
-// worked out a second time here, from the bytes on the wire. Nothing here stops a test: what is wrong is counted and
-// described in errors(), so that a test can also expect it.
+// The surroundings of weft_tx_path for its tests and its benchmark: jobs and acks, an AXI memory with
+// latency, a MAC, and a check of every frame that comes out. Whole frames are compared with weft::wire; ICRC
+// (zlib) and IP checksum are worked out a second time here, from the bytes on the wire. Nothing here stops a
+// test: what is wrong is counted and described in errors(), so that a test can also expect it.
 //
-// B is a bench of the model tx_flat with eval(), tick(), cycle(), progress() and -> (weft::test::Bench has them).
+// B is a bench of the model tx_flat with eval(), tick(), cycle(), progress() and -> (weft::test::Bench has
+// them).
 #pragma once
 
 #include <zlib.h>
@@ -46,8 +47,8 @@ struct Ack {
   uint16_t conn{};
   uint8_t path{}, epoch{};
   uint32_t base{};
-  uint8_t hist_words{};             // not looked at by the builder
-  std::array<uint32_t, 8> hist{};   // bit i of the 256 = PSN base-1-i
+  uint8_t hist_words{};            // not looked at by the builder
+  std::array<uint32_t, 8> hist{};  // bit i of the 256 = PSN base-1-i
   uint32_t ce_bytes{}, rx_bytes{}, echo{}, share{};
   uint16_t credits{};
   uint8_t status{};
@@ -86,9 +87,7 @@ struct Memory {
     for (unsigned i = 0; i < 8; ++i) words[i] = mix(seed + (number * 8 + i + 1) * 0x9e3779b97f4a7c15u);
     return words;
   }
-  bool fails(uint64_t number) const {
-    return error_one_in != 0 && mix(number ^ 0xe44) % error_one_in == 0;
-  }
+  bool fails(uint64_t number) const { return error_one_in != 0 && mix(number ^ 0xe44) % error_one_in == 0; }
   std::vector<uint8_t> bytes(uint64_t addr, size_t len) const {
     std::vector<uint8_t> out(len);
     for (size_t done = 0; done < len;) {
@@ -157,12 +156,8 @@ class Surroundings {
   /// Applied to what the MAC saw before it is checked: for tests of the check.
   std::function<void(std::vector<uint8_t>&)> corrupt;
 
-  Peer& port() {
-    return port_;
-  }
-  Peer& peer(unsigned conn) {
-    return peers_[conn];
-  }
+  Peer& port() { return port_; }
+  Peer& peer(unsigned conn) { return peers_[conn]; }
 
   /// Reset and write the tables.
   void start() {
@@ -247,33 +242,17 @@ class Surroundings {
     if (!bad_conns_.empty()) wrong("memory error not reported", bad_conns_.size(), 0);
   }
 
-  uint64_t wrong_frames() const {
-    return wrong_;
-  }
+  uint64_t wrong_frames() const { return wrong_; }
   /// The first few things that were wrong, one a line.
-  const std::string& errors() const {
-    return errors_;
-  }
-  const Counts& seen() const {
-    return seen_;
-  }
-  const Counts& counted() const {
-    return counted_;
-  }
-  uint64_t max_ack_wait() const {
-    return max_ack_wait_;
-  }
-  uint64_t max_flight() const {
-    return max_flight_;
-  }
+  const std::string& errors() const { return errors_; }
+  const Counts& seen() const { return seen_; }
+  const Counts& counted() const { return counted_; }
+  uint64_t max_ack_wait() const { return max_ack_wait_; }
+  uint64_t max_flight() const { return max_flight_; }
   /// Longest time from a frame's timestamp to its first beat.
-  uint64_t max_age() const {
-    return max_age_;
-  }
+  uint64_t max_age() const { return max_age_; }
   /// Memory answers nothing before this cycle.
-  void hold_memory(uint64_t until) {
-    hold_until_ = until;
-  }
+  void hold_memory(uint64_t until) { hold_until_ = until; }
 
  private:
   struct SentJob {
@@ -362,7 +341,8 @@ class Surroundings {
   }
 
   void offer_read_data(uint64_t now) {
-    if (!read_there_ && !bursts_.empty() && bursts_.front().ready <= now && now >= hold_until_ && data_stall_.go()) {
+    if (!read_there_ && !bursts_.empty() && bursts_.front().ready <= now && now >= hold_until_ &&
+        data_stall_.go()) {
       const Burst& burst = bursts_.front();
       const auto words = memory.line(burst.line + burst.done);
       std::memcpy(&b_->m_axi_rdata[0], words.data(), kBeat);
@@ -463,8 +443,8 @@ class Surroundings {
       wth.path = static_cast<uint8_t>(kPort * kPathsPerPort + a.path);
       wth.epoch = a.epoch;
       wth.incarnation = peers_[a.conn].incarnation;
-      return wire::build_ack(route(a.conn, a.path, 0), wire::make_bth(wire::Opcode::ACK, peers_[a.conn].rconn, 0), wth,
-                             wah, words);
+      return wire::build_ack(route(a.conn, a.path, 0),
+                             wire::make_bth(wire::Opcode::ACK, peers_[a.conn].rconn, 0), wth, wah, words);
     }
     while (!jobs_.empty() && jobs_.front().bad) pass_bad();
     if (jobs_.empty()) return {};
@@ -477,7 +457,8 @@ class Surroundings {
     const uint32_t rconn = peers_[j.conn].rconn;
     if (j.probe) {
       ++seen_.probes;
-      return wire::build_probe(route(j.conn, j.path, 0), wire::make_bth(wire::Opcode::PROBE, rconn, j.psn), wth);
+      return wire::build_probe(route(j.conn, j.path, 0), wire::make_bth(wire::Opcode::PROBE, rconn, j.psn),
+                               wth);
     }
     ++seen_.data;
     wire::Wdh wdh;
@@ -491,8 +472,8 @@ class Surroundings {
     wdh.msg_len = j.msg_len;
     wdh.value = j.value;
     const auto opcode = j.signal ? wire::Opcode::WRITE_SIGNAL : wire::Opcode::WRITE;
-    return wire::build_data(route(j.conn, j.path, wire::kEcnEct0), wire::make_bth(opcode, rconn, j.psn), wth, wdh,
-                            memory.bytes(j.laddr, j.len));
+    return wire::build_data(route(j.conn, j.path, wire::kEcnEct0), wire::make_bth(opcode, rconn, j.psn), wth,
+                            wdh, memory.bytes(j.laddr, j.len));
   }
 
   void check() {
@@ -534,12 +515,12 @@ class Surroundings {
     note(what, a, c);
   }
   void note(const char* what, uint64_t a, uint64_t c) {
-    weft::test::event(what, a, c);
+    if constexpr (requires { b_.event(what, a, c); }) b_.event(what, a, c);
     if (errors_.size() > 2000) return;
     char text[200];
     std::snprintf(text, sizeof text, "cycle %llu, frame %llu: %s [%llx, %llx]\n",
-                  static_cast<unsigned long long>(b_.cycle()), static_cast<unsigned long long>(seen_.frames), what,
-                  static_cast<unsigned long long>(a), static_cast<unsigned long long>(c));
+                  static_cast<unsigned long long>(b_.cycle()), static_cast<unsigned long long>(seen_.frames),
+                  what, static_cast<unsigned long long>(a), static_cast<unsigned long long>(c));
     errors_ += text;
   }
 
@@ -585,7 +566,8 @@ inline uint16_t random_len(weft::test::Rng& rng) {
 
 inline uint64_t random_addr(weft::test::Rng& rng, uint16_t len) {
   const uint64_t addr = rng() & 0x0000'ffff'ffff'ffff;
-  if (rng.below(3) == 0) return (addr & ~uint64_t{4095}) - rng.below(uint64_t{len} + 64);  // about a 4 KB boundary
+  if (rng.below(3) == 0)
+    return (addr & ~uint64_t{4095}) - rng.below(uint64_t{len} + 64);  // about a 4 KB boundary
   return rng.below(4) == 0 ? addr & ~uint64_t{63} : addr;
 }
 
