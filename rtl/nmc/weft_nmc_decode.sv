@@ -141,7 +141,7 @@ module weft_nmc_decode
           idx: idx_q,
           addr: req.dst[63:OffsW],
           first: dst_offs,
-          stop: sums_q.bytes[OffsW-1:0],
+          last: sums_q.bytes[OffsW-1:0] - 1'b1,
           beats: beats_of(sums_q.bytes)
       };
       done_o <= '{

@@ -18,7 +18,7 @@ package weft_nmc_pkg;
   localparam int unsigned JobW = $clog2(NmcJobs);
 
   // Cycles from operands to result.
-  localparam int unsigned FpLatency = 7;
+  localparam int unsigned FpLatency = 9;
   localparam int unsigned IntLatency = 2;
 
   typedef logic [BeatAddrW-1:0] beat_addr_t;
@@ -64,7 +64,7 @@ package weft_nmc_pkg;
     logic [JobW-1:0] idx;
     beat_addr_t      addr;
     offs_t           first;  // byte of the first beat where the destination starts
-    offs_t           stop;   // byte of the last beat behind its end; 0 = the beat is full
+    offs_t           last;   // byte of the last beat where it ends, included
     beats_t          beats;
   } nmc_write_job_t;
 

@@ -3,8 +3,8 @@
 // Read engine of one source of the reducer: AXI4 reads, many in flight, into a buffer in order.
 //
 // Jobs in by valid/ready; beats out by valid/ready, at up to 1 a cycle. Bursts run to the end of a
-// 4 KB page (32 beats at most) and are only asked for when the buffer has room for all of them, so
-// rready is always up. With Depth = 512 the stream is full-rate up to a latency of about 460
+// 4 KB page (32 beats at most) and are only asked for when the buffer has room for 32 more beats, so
+// rready is always up. With Depth = 512 the stream is full-rate up to a latency of about 440
 // cycles. A new burst starts every 2 cycles at best, a new job every 3.
 // A beat that memory answered with an error leaves with `err` set; nothing is stopped for it.
 `default_nettype none
@@ -78,10 +78,11 @@ module weft_nmc_read
   logic   [BurstW-1:0] burst_q;
   logic                last_q;  // this burst ends the job
   logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised
+  logic                room_ok_q;  // a whole burst fits; two cycles from one ask to the next suffice
   logic                ar_valid_q;
   logic   [BurstW-1:0] to_page;
 
-  wire  ask = state_q == StAsk && room_q >= RoomW'(burst_q) && (!ar_valid_q || m_axi_arready);
+  wire  ask = state_q == StAsk && room_ok_q && (!ar_valid_q || m_axi_arready);
   wire  pop = beat_valid_o && beat_ready_i;
   wire  ends_here = left_q <= beats_t'(to_page);
 
@@ -118,11 +119,13 @@ module weft_nmc_read
       state_q    <= StIdle;
       ar_valid_q <= 1'b0;
       room_q     <= RoomW'(Depth);
+      room_ok_q  <= 1'b0;
     end else begin
       state_q <= state_d;
       if (ask) ar_valid_q <= 1'b1;
       else if (m_axi_arready) ar_valid_q <= 1'b0;
-      room_q <= room_q + RoomW'(pop) - (ask ? RoomW'(burst_q) : '0);
+      room_ok_q <= room_q >= RoomW'(PageBeats);
+      room_q    <= room_q + RoomW'(pop) - (ask ? RoomW'(burst_q) : '0);
     end
   end
 

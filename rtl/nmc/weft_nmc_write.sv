@@ -77,17 +77,18 @@ module weft_nmc_write
     return mask;
   endfunction
 
-  function automatic strb_t strb_to(offs_t stop);
+  function automatic strb_t strb_to(offs_t last);
     strb_t mask;
-    for (int unsigned i = 0; i < NmcBytes; i++) mask[i] = OffsW'(i) < stop || stop == '0;
+    for (int unsigned i = 0; i < NmcBytes; i++) mask[i] = OffsW'(i) <= last;
     return mask;
   endfunction
 
   logic                    next_valid_q, active_q;
-  strb_t                   next_from_q, next_to_q, from_q, to_q;
-  logic         [JobW-1:0] next_idx_q, idx_q;
-  beat_addr_t              next_addr_q, addr_q;
-  beats_t                  next_left_q, left_q;
+  nmc_write_job_t          next_q;
+  strb_t                   from_q, to_q;
+  logic         [JobW-1:0] idx_q;
+  beat_addr_t              addr_q;
+  beats_t                  left_q;
   logic                    first_q, last_q;  // the next beat is the job's first, last one
   logic                    mute_q;  // an error has happened to this job
 
@@ -98,22 +99,16 @@ module weft_nmc_write
   assign job_ready = !next_valid_q || start;
 
   always_ff @(posedge clk_i) begin
-    if (job_valid && job_ready) begin
-      next_from_q <= strb_from(job.first);
-      next_to_q   <= strb_to(job.stop);
-      next_idx_q  <= job.idx;
-      next_addr_q <= job.addr;
-      next_left_q <= job.beats;
-    end
+    if (job_ready) next_q <= job;
 
     if (start) begin
-      from_q  <= next_from_q;
-      to_q    <= next_to_q;
-      idx_q   <= next_idx_q;
-      addr_q  <= next_addr_q;
-      left_q  <= next_left_q;
+      from_q  <= strb_from(next_q.first);
+      to_q    <= strb_to(next_q.last);
+      idx_q   <= next_q.idx;
+      addr_q  <= next_q.addr;
+      left_q  <= next_q.beats;
       first_q <= 1'b1;
-      last_q  <= next_left_q == beats_t'(1);
+      last_q  <= next_q.beats == beats_t'(1);
       mute_q  <= 1'b0;
     end else begin
       if (beat_valid_i) begin
