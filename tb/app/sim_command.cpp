@@ -97,7 +97,7 @@ int run(const Options& o, int argc, char** argv) {
   if (!loaded.ok()) return bad_input(loaded.error());
   SimConfig config = loaded.take();
   const std::pair<const char*, const std::string*> flags[] = {
-      {"nodes", &o.nodes}, {"planes", &o.planes}, {"faults.loss", &o.loss}, {"seed", &o.seed}, {"threads", &o.threads}};
+      {"cluster.nodes", &o.nodes}, {"cluster.planes", &o.planes}, {"faults.loss", &o.loss}, {"cluster.seed", &o.seed}, {"cluster.threads", &o.threads}};
   const char* names[] = {"--nodes", "--planes", "--loss", "--seed", "--threads"};
   for (size_t i = 0; i < std::size(flags); ++i)
     if (!flags[i].second->empty())

@@ -34,7 +34,7 @@ Result<SimConfig> load_sim_config(const std::string& path) {
   c.inputs = inputs == "random" ? Inputs::kRandom : Inputs::kExact;
   run.number("limit_us", c.limit_us, 1, 1e9);
   // The rest of the file was read, and checked, by load_scenario.
-  for (const char* key : {"name", "workload", "nodes", "planes", "seed", "threads", "watchdog_us", "fabric", "faults", "memory"}) root.skip(key);
+  for (const char* key : {"name", "workload", "cluster", "fabric", "faults", "memory"}) root.skip(key);
   if (Status s = file.value().done(); !s.ok()) return s;
   return c;
 }

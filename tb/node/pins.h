@@ -76,8 +76,7 @@ class NodeModel {
   virtual ~NodeModel() = default;
   virtual NodePins& pins() = 0;
   virtual void enter() = 0;                       // before a run of eval() on the calling thread
-  virtual void eval(int64_t time_ps) = 0;
-  virtual bool failed() const = 0;                // an assertion of the RTL fired
+  virtual bool eval(int64_t time_ps) = 0;         // false: an assertion of the RTL has fired
   virtual bool can_trace() const = 0;             // built with waves
   virtual bool open_waves(const char* path) = 0;  // before the first eval
   virtual void dump_waves(int64_t time_ps) = 0;

@@ -96,13 +96,13 @@ void RtlNode::drive(Ps next_edge) {
 
 void RtlNode::advance_to(Ps end) {
   model_->enter();
-  for (; next_edge_ < end; next_edge_ += kClockPs, ++cycle_) {
+  for (; next_edge_ < end && !rtl_failed_; next_edge_ += kClockPs, ++cycle_) {
     const Ps now = next_edge_;
     const bool live = cycle_ >= kResetCycles;
     const bool dump = waves_ && now >= env_.waves.from_ps && now <= env_.waves.to_ps;
     if (live) sample(now);
     *pins_.clk = 1;
-    model_->eval(now);
+    rtl_failed_ = !model_->eval(now);
     if (dump) model_->dump_waves(now);
     if (live) {
       drive(now + kClockPs);
@@ -110,7 +110,7 @@ void RtlNode::advance_to(Ps end) {
       *pins_.rst = 0;
     }
     *pins_.clk = 0;
-    model_->eval(now + kClockPs / 2);
+    rtl_failed_ |= !model_->eval(now + kClockPs / 2);
     if (dump) model_->dump_waves(now + kClockPs / 2);
   }
 }
@@ -163,7 +163,7 @@ Status RtlNode::status() const {
     return Status::error(fmt::format("node {}: {}", env_.node, what));
   };
   if (!wave_error_.ok()) return wave_error_;
-  if (model_->failed()) return in_node(fmt::format("an assertion of the RTL failed before cycle {} (message above)", cycle_));
+  if (rtl_failed_) return in_node(fmt::format("an assertion of the RTL failed in cycle {} (its message is above)", cycle_ - 1));
   if (!axi_.error.ok()) return in_node(axi_.error.text());
   for (const MacPort& mac : macs_) {
     if (!mac.error().ok()) return in_node(mac.error().text());

@@ -64,6 +64,7 @@ class RtlNode final : public Endpoint {
   std::vector<AxiWriteSlave> writes_;  // the first kPorts are those of the receive side
   uint64_t cycle_ = 0;
   Ps next_edge_ = 0;
+  bool rtl_failed_ = false;
   bool waves_ = false;
   Status wave_error_;
   uint64_t engine_activity_ = 0;

@@ -53,11 +53,11 @@ class VerilatedNode final : public NodeModel {
 
   NodePins& pins() override { return pins_; }
   void enter() override { Verilated::threadContextp(context_.get()); }
-  void eval(int64_t time_ps) override {
+  bool eval(int64_t time_ps) override {
     context_->time(static_cast<uint64_t>(time_ps));
     model_->eval();
+    return !context_->gotError();
   }
-  bool failed() const override { return context_->gotError(); }
   bool can_trace() const override { return Model::traceCapable; }
 #if defined(VM_TRACE_FST) && VM_TRACE_FST
   bool open_waves(const char* path) override {
