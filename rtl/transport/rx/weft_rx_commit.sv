@@ -72,9 +72,9 @@ module weft_rx_commit
 
   localparam int unsigned Margin = 8;
   localparam int unsigned OutDepth = 8;
-  // Loss at this port, 1 = 2^16: moves by 1/256 a packet; from 0.3 % on, acks with news of a gap go twice.
-  localparam logic [16:0] LossOne = 17'h10000;
-  localparam logic [16:0] LossTwice = 17'd197;
+  // Loss at this port, 1 = 2^24: moves by 1/256 a packet; from 0.3 % on, acks with news of a gap go twice.
+  localparam logic [24:0] LossOne = 25'h1000000;
+  localparam logic [24:0] LossTwice = 25'd50332;
 
   // ---- waiting for memory
   localparam int unsigned CountW = $clog2(QueueDepth + 1);
@@ -253,12 +253,12 @@ module weft_rx_commit
   );
 
   // The measure before this packet counts: a lone loss is not yet a lossy port.
-  logic [16:0] loss_q;
-  logic [17:0] loss_sum;
-  assign loss_sum = 18'(loss_q) - 18'(loss_q[16:8]) + {2'd0, gap, 8'd0};
+  logic [24:0] loss_q;
+  logic [25:0] loss_sum;
+  assign loss_sum = 26'(loss_q) - 26'(loss_q[24:8]) + {2'd0, gap, 16'd0};
   always_ff @(posedge clk_i) begin
     if (rst_i) loss_q <= '0;
-    else if (fresh) loss_q <= (loss_sum > 18'(LossOne)) ? LossOne : loss_sum[16:0];
+    else if (fresh) loss_q <= (loss_sum > 26'(LossOne)) ? LossOne : loss_sum[24:0];
   end
 
   assign mem_fail_o      = mem_failed;

@@ -77,7 +77,7 @@ package weft_rx_pkg;
     logic       acks;        // ack accepted and handed on
     logic       ce;          // data packet committed that carried CE
     logic       gaps;        // packet committed that showed a gap
-    logic [7:0] lost;        // PSNs that the gap settled as lost
+    logic [7:0] lost;        // PSNs that the gap settled as lost (255: or more)
     logic       acks_sent;   // ack handed to the frame builder
     logic       acks_again;  // that one was the second copy
   } rx_evt_t;

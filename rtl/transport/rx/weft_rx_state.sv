@@ -42,7 +42,7 @@ module weft_rx_state
     output logic              fresh_o,       // sound, right epoch, ahead of base: state has moved
     output logic              other_epoch_o,
     output logic              behind_o,
-    output logic [7:0]        gap_o,         // PSNs passed over
+    output logic [7:0]        gap_o,         // PSNs passed over; 255: or more
     output logic              ce_change_o,
     // An ack reads
     input  wire               read_i,
@@ -69,7 +69,7 @@ module weft_rx_state
   psn_t after2_q, distance2_q;
   logic [31:0] timestamp2_q, bytes2_q;
   rx_state_t now2_q;
-  logic fresh2;
+  logic fresh2, far2;
   // C3
   logic v3_q, fresh3_q, other_epoch3_q, behind3_q, ce_change3_q;
   logic [7:0] gap3_q;
@@ -105,7 +105,9 @@ module weft_rx_state
   assign read_state_o = found;
 
   assign now1   = (last_valid_q && last_idx_q == idx1_q) ? last_q : found;
-  assign fresh2 = sound2_q && same_epoch2_q && distance2_q[23:8] == '0;
+  assign fresh2 = sound2_q && same_epoch2_q && !distance2_q[23];
+  // Further than the history reaches: only behind packets that claimed their PSN and were refused.
+  assign far2   = distance2_q[22:8] != '0;
 
   // Up by the gap, four places a step; what is shifted in was lost.
   function automatic logic [255:0] shifted(logic [255:0] hist, logic [7:0] gap);
@@ -164,14 +166,15 @@ module weft_rx_state
     fresh3_q <= v2_q && fresh2 && !rst_i;
     if (v2_q) begin
       other_epoch3_q <= !same_epoch2_q;
-      behind3_q      <= distance2_q[23:8] != '0;
-      gap3_q         <= distance2_q[7:0];
+      behind3_q      <= distance2_q[23];
+      gap3_q         <= far2 ? '1 : distance2_q[7:0];
       ce_change3_q   <= ce2_q != now2_q.ce;
       if (fresh2) begin
         last_idx_q      <= idx2_q;
         last_q.epoch    <= now2_q.epoch;
         last_q.base     <= after2_q;
-        last_q.hist     <= shifted({now2_q.hist[254:0], 1'b0}, distance2_q[7:0]) | 256'd1;
+        if (far2) last_q.hist <= 256'd1;
+        else last_q.hist <= shifted({now2_q.hist[254:0], 1'b0}, distance2_q[7:0]) | 256'd1;
         last_q.ce_bytes <= now2_q.ce_bytes + (ce2_q ? bytes2_q : '0);
         last_q.rx_bytes <= now2_q.rx_bytes + bytes2_q;
         last_q.echo     <= timestamp2_q;

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// weft_rx_path against its model: verdicts, bytes in memory, committed packets, received acks.
+#include <set>
+
+#include "rx_bench.h"
+
+namespace {
+
+using namespace rx;
+using weft::test::Profile;
+using weft::test::Rng;
+using wire::Drop;
+
+Conn test_conn(Rng& rng, bool near_wrap) {
+  Conn c;
+  c.valid = true;
+  c.incarnation = static_cast<std::uint16_t>(rng());
+  c.rx_psn = static_cast<std::uint32_t>(near_wrap ? 0xffffff - rng.below(64) : rng()) & kPsnMask;
+  c.share = static_cast<std::uint16_t>(rng());
+  return c;
+}
+
+void connect_all(Bench& bench, Traffic& traffic, unsigned conns, bool victims) {
+  for (unsigned c = 0; c < kNumConns; ++c) {
+    if (c >= conns && (!victims || c < 8)) continue;
+    traffic.conns[c] = test_conn(traffic.rng, c % 2 == 0);
+    bench.connect(c, traffic.conns[c]);
+  }
+}
+
+/// Random traffic; `held` keeps the sender from outrunning a slow memory.
+void random_run(const Stalls& stalls, Mix mix, unsigned frames, bool held, std::uint64_t stream,
+                std::array<std::uint64_t, wire::kDropCount>* drops = nullptr, Lie lie = Lie::None) {
+  Bench bench(stalls, stream);
+  Traffic traffic(bench.model, mix, stream);
+  traffic.follow = true;
+  connect_all(bench, traffic, mix.conns, mix.forbidden != 0);
+  bench.lie = lie;
+  for (unsigned i = 0; i < frames;) {
+    if (bench.queued() == 0 &&
+        (!held || (bench.model.bytes_waiting() < 8000 && bench.model.waiting() < 100))) {
+      bench.send(traffic.next());
+      ++i;
+    }
+    bench.cycle();
+  }
+  bench.drain();
+  bench.at_rest();
+  if (held) CHECK(bench.overflows() == 0);
+  if (drops) {
+    for (std::size_t i = 0; i < drops->size(); ++i) (*drops)[i] += bench.model.drops()[i];
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rx: random frames, good and bad, without stalls", "[rx][random]") {
+  std::array<std::uint64_t, wire::kDropCount> drops{};
+  random_run({}, {}, 12000, true, 1, &drops);
+  // Every reason a frame alone can give was reached.
+  const std::set<Drop> elsewhere = {Drop::OVERFLOW, Drop::ACK_OLD, Drop::MEM};
+  for (std::size_t i = 0; i < wire::kDropCount; ++i) {
+    CAPTURE(wire::name(static_cast<Drop>(i)));
+    if (!elsewhere.count(static_cast<Drop>(i))) CHECK(drops[i] > 0);
+  }
+}
+
+TEST_CASE("rx: random frames under every stall profile of memory, core and acks", "[rx][random]") {
+  std::uint64_t stream = 100;
+  for (const Profile p : weft::test::kProfiles) {
+    for (const Profile q : weft::test::kProfiles) {
+      CAPTURE(name_of(p), name_of(q));
+      Stalls s;
+      s.mac = q == Profile::None ? Profile::Light : Profile::None;
+      s.aw = p;
+      s.w = q;
+      s.b = p;
+      s.commit = q;
+      s.ack = p;
+      s.ackin = q == Profile::Heavy ? Profile::Half : q;
+      s.b_max = 400;
+      random_run(s, {}, 500, true, stream++);
+    }
+  }
+}
+
+TEST_CASE("rx: more than memory can take is dropped and counted, the rest is right", "[rx][random]") {
+  std::uint64_t stream = 200;
+  std::array<std::uint64_t, wire::kDropCount> drops{};
+  for (const Profile p : {Profile::Half, Profile::Heavy, Profile::Bursts, Profile::Changing}) {
+    CAPTURE(name_of(p));
+    Stalls s;
+    s.aw = s.w = s.b = s.commit = s.ack = s.ackin = p;
+    s.b_max = 400;
+    random_run(s, {}, 1500, false, stream++, &drops);
+    Mix small;
+    small.max_len = 40;
+    small.malformed = small.garbage = 0;
+    random_run(s, small, 3000, false, stream++, &drops);
+  }
+  CHECK(drops[static_cast<std::size_t>(Drop::OVERFLOW)] > 100);
+}
+
+TEST_CASE("rx: every alignment, lengths around every edge, guard bytes untouched", "[rx]") {
+  Bench bench;
+  Traffic traffic(bench.model, {}, 2);
+  connect_all(bench, traffic, 2, false);
+  const Region r = test_regions()[1];
+  const std::vector<std::size_t> lens = {1,  2,   3,   4,   5,   31,  37,  38,  39,   63,  64,
+                                         65, 101, 102, 103, 127, 128, 129, 200, 4095, 4096};
+  for (std::uint64_t a = 0; a < 64; ++a) {
+    for (const std::size_t len : lens) {
+      if (len > 1000 && a % 7 != 0) continue;
+      // Both a page's middle and its end.
+      bench.send(traffic.data(0, 0, r.base + 0x1000 + a, len, r.key));
+      bench.send(traffic.data(1, 1, r.base + 0x5000 - len / 2 - 64 + a, len, r.key));
+    }
+    while (bench.queued() > 4) bench.cycle();
+  }
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.overflows() == 0);
+}
+
+TEST_CASE("rx: takes frames of any size back to back at 64 bytes a cycle", "[rx]") {
+  for (const int len : {-1, 0, 1, 34, 35, 64, 98, 99, 256, 1024, 4096}) {  // -1: probes, 66 bytes
+    CAPTURE(len);
+    Stalls s;
+    s.b_min = s.b_max = 400;
+    Bench bench(s);
+    Mix mix;
+    mix.gap = 0;
+    Traffic traffic(bench.model, mix, 3);
+    connect_all(bench, traffic, 3, false);
+    const Region r = test_regions()[1];
+    const unsigned frames = len < 200 ? 2000 : 200;
+    std::uint64_t beats = 0;
+    for (unsigned i = 0; i < frames; ++i) {
+      // One path (state comes back to itself), then many.
+      const unsigned path = i < frames / 2 ? 0 : static_cast<unsigned>(traffic.rng.below(8));
+      const unsigned conn = i < frames / 2 ? 0 : static_cast<unsigned>(traffic.rng.below(3));
+      const wire::Frame f =
+          len < 0 ? traffic.probe(conn, path)
+                  : traffic.data(conn, path, traffic.rng.range(r.base, r.limit - static_cast<unsigned>(len)),
+                                 static_cast<std::size_t>(len), r.key, true);
+      beats += (f.size() + 63) / 64;
+      bench.send(f);
+    }
+    const std::uint64_t start = bench.now();
+    while (bench.queued() > 0) bench.cycle();
+    CHECK(bench.now() - start == beats);
+    bench.drain();
+    bench.at_rest();
+    CHECK(bench.overflows() == 0);
+    if (len == 64) CHECK(bench.max_outstanding() > 64);
+  }
+}
+
+TEST_CASE("rx: frames of one beat back to back are dropped and counted each", "[rx]") {
+  Bench bench;
+  Traffic traffic(bench.model, {}, 4);
+  connect_all(bench, traffic, 1, false);
+  for (int i = 0; i < 300; ++i) {
+    wire::Frame f(static_cast<std::size_t>(traffic.rng.range(1, 64)));
+    traffic.rng.fill(f);
+    bench.send({f, traffic.rng.chance(0.3)});
+    if (i % 10 == 0) bench.send(traffic.random_data(0));
+  }
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::SHORT)] > 150);
+}
+
+TEST_CASE("rx: each bit of the headers flipped in turn is refused, or masked and harmless", "[rx]") {
+  Bench bench;
+  Mix mix;
+  mix.gap = 0;
+  Traffic traffic(bench.model, mix, 5);
+  traffic.follow = true;
+  connect_all(bench, traffic, 1, false);
+  const Region r = test_regions()[1];
+  std::uint64_t flips = 0;
+  const auto each_bit = [&](std::size_t header, auto&& make) {
+    for (std::size_t bit = 0; bit < 8 * header; ++bit) {
+      wire::Frame f = make();
+      f[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8);
+      bench.send(f);
+      ++flips;
+      while (bench.queued() > 2) bench.cycle();
+      bench.run(20);  // the next PSN follows the verdict
+    }
+  };
+  each_bit(94, [&] { return traffic.data(0, 0, r.base + 100, 4, r.key); });
+  each_bit(wire::kHdrProbeBytes + 4, [&] { return traffic.probe(0, 1); });
+  each_bit(wire::kHdrAckBytes + 8, [&] { return traffic.ack(0, 2, 1); });
+  bench.drain();
+  bench.at_rest();
+  // Not covered: source MAC (48 bits); masked: UDP checksum (16), BTH byte 4 (8). All else is refused.
+  CHECK(bench.model.accepted() == 3 * (48 + 16 + 8));
+  CHECK(flips == 8 * (94 + 66 + 94));
+}
+
+TEST_CASE("rx: a full queue of received acks holds up neither data nor probes", "[rx]") {
+  const Region r = test_regions()[1];
+  // The bench takes one ack in ten cycles; three acks a data packet overrun it.
+  Stalls s;
+  s.ackin = Profile::Heavy;
+  Bench slow(s);
+  Traffic more(slow.model, {}, 7);
+  connect_all(slow, more, 1, false);
+  unsigned data = 0;
+  for (int i = 0; i < 400; ++i) {
+    for (int k = 0; k < 3; ++k) slow.send(more.ack(0, 0, 8));
+    slow.send(more.data(0, 0, r.base, 20, r.key));
+    ++data;
+  }
+  slow.drain();
+  slow.at_rest();
+  CHECK(slow.overflows() > 100);
+  CHECK(slow.model.payload_bytes() == 20 * data);
+}
+
+TEST_CASE("rx: a write that memory refuses fails its connection alone", "[rx]") {
+  Bench bench;
+  Mix mix;
+  mix.gap = 0;
+  Traffic traffic(bench.model, mix, 8);
+  connect_all(bench, traffic, 2, false);
+  const Region r = test_regions()[1];
+  bench.response_error = [](std::uint64_t burst) { return burst == 3; };
+  // Bursts 2 and 3 belong to one packet: it crosses a page. An error in the second counts as one.
+  bench.send(traffic.data(0, 0, r.base, 64, r.key));
+  bench.send(traffic.data(0, 0, r.base, 64, r.key));
+  bench.send(traffic.data(1, 0, r.base + 0x0fc0, 128, r.key));
+  bench.send(traffic.data(0, 0, r.base + 64, 64, r.key));
+  bench.drain();
+  bench.not_committed(128);
+  bench.at_rest();
+  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::MEM)] == 1);
+  CHECK(bench.model.status(1) == static_cast<std::uint8_t>(wire::Err::REMOTE_MEM));
+  bench.send(traffic.data(1, 0, r.base, 64, r.key));
+  bench.send(traffic.data(0, 0, r.base, 64, r.key));
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::STREAM)] == 1);
+  // Configured anew it serves again.
+  traffic.conns[1].incarnation ^= 1;
+  bench.connect(1, traffic.conns[1]);
+  bench.send(traffic.data(1, 0, r.base, 64, r.key));
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.model.status(1) == 0);
+}
+
+TEST_CASE("rx: a packet whose connection is configured anew while it waits for memory is not committed",
+          "[rx]") {
+  Stalls s;
+  s.b_min = s.b_max = 400;
+  for (const bool gone : {false, true}) {
+    Bench bench(s);
+    Traffic traffic(bench.model, {}, 9);
+    connect_all(bench, traffic, 2, false);
+    const Region r = test_regions()[1];
+    bench.send(traffic.data(0, 0, r.base, 100, r.key));
+    bench.send(traffic.data(1, 0, r.base + 200, 100, r.key));
+    bench.run(60);
+    REQUIRE(bench.model.waiting() == 2);
+    traffic.conns[0].incarnation ^= 0x8000;
+    traffic.conns[0].valid = !gone;
+    bench.connect(0, traffic.conns[0]);
+    bench.drain();
+    bench.not_committed(100);
+    bench.at_rest();
+    CHECK(bench.model.drops()[static_cast<std::size_t>(gone ? Drop::CONN : Drop::INCARNATION)] == 1);
+  }
+}
+
+TEST_CASE("rx: a smaller MTU refuses longer packets", "[rx]") {
+  Bench bench;
+  Traffic traffic(bench.model, {}, 10);
+  connect_all(bench, traffic, 2, false);
+  bench.global(8, 200);
+  const Region r = test_regions()[1];
+  bench.send(traffic.data(0, 0, r.base, 256, r.key));
+  bench.send(traffic.data(1, 0, r.base, 257, r.key));
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::MSG)] == 1);
+}
+
+TEST_CASE("rx: the checks of this bench find a receiver that lies", "[rx]") {
+  for (const Lie lie :
+       {Lie::Strobe, Lie::WordBit, Lie::EarlyAck, Lie::LostCommit, Lie::Verdict, Lie::HistoryBit}) {
+    CAPTURE(static_cast<int>(lie));
+    CHECK_THROWS_AS(random_run({}, {}, 1500, true, 20, nullptr, lie), CheckFailed);
+  }
+}
