@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "tb/fabric/fabric.h"
+#include "tb/trace/pcap.h"
 
 namespace weft::tb {
 
@@ -56,10 +59,13 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
   if (!env.waves.file.empty()) {
     if (!model_->can_trace()) {
       wave_error_ = Status::error(fmt::format("{}: this program is built without waves", env.waves.file));
-    } else if (!model_->open_waves(env.waves.file.c_str())) {
-      wave_error_ = Status::error(fmt::format("{}: cannot be written", env.waves.file));
+    } else if (std::FILE* f = std::fopen(env.waves.file.c_str(), "wb"); !f) {
+      // The wave library reports nothing: try first.
+      wave_error_ = Status::error(fmt::format("{}: cannot be written: {}", env.waves.file, std::strerror(errno)));
     } else {
-      waves_ = true;
+      std::fclose(f);
+      waves_ = model_->open_waves(env.waves.file.c_str());
+      if (!waves_) wave_error_ = Status::error(fmt::format("{}: cannot be written", env.waves.file));
     }
   }
 }
@@ -205,7 +211,7 @@ Status RtlNode::finish() {
   if (!waves_) return {};
   waves_ = false;
   if (model_->close_waves()) return {};
-  std::remove(env_.waves.file.c_str());
+  remove_partial(env_.waves.file);
   return Status::error(fmt::format("{}: cannot be written (disk full?)", env_.waves.file));
 }
 

@@ -45,6 +45,7 @@ TEST_CASE("waves: an FST of the chosen node and time", "[tb][waves]") {
   CHECK(fs::file_size(dir / "all.fst") > fs::file_size(dir / "window.fst"));
   TraceConfig traces;
   traces.waves = {"/nowhere/x.fst", 0, 0, kNever};
-  CHECK(Cluster::create(two_nodes(), echo::nodes(), traces).error() == "/nowhere/x.fst: cannot be written");
+  CHECK(Cluster::create(two_nodes(), echo::nodes(), traces).error() ==
+        "/nowhere/x.fst: cannot be written: No such file or directory");
   fs::remove_all(dir);
 }
