@@ -31,6 +31,7 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
 OUT = os.path.join(BUILD, "synth")
 FIGURES = ("lut", "ff", "bram", "levels")
 KEYS = {"top", "flist", "params", "goal_lut", "goal_levels"}
+SUM_KEYS = {"sum", "goal_lut", "goal_levels"}
 GROWTH = 1.10
 
 
@@ -39,8 +40,13 @@ def blocks():
     with open(path, encoding="utf-8") as handle:
         table = yaml.safe_load(handle) or {}
     for name, block in table.items():
-        if not isinstance(block, dict) or set(block) - KEYS or not {"top", "flist"} <= set(block):
-            raise SystemExit(f"{path}: {name}: expected top, flist and any of params, goal_lut, goal_levels")
+        if not isinstance(block, dict) or not (set(block) <= KEYS and {"top", "flist"} <= set(block)
+                                               or set(block) <= SUM_KEYS and "sum" in block):
+            raise SystemExit(f"{path}: {name}: expected top, flist and any of params, goal_lut, goal_levels; "
+                             "or sum and any of goal_lut, goal_levels")
+        for part in block.get("sum", ()):
+            if "top" not in table.get(part, ()):
+                raise SystemExit(f"{path}: {name}: sum of '{part}', which is no block with a top")
     return table
 
 
@@ -147,11 +153,15 @@ def main():
         with open(baseline_path, encoding="utf-8") as handle:
             baseline = json.load(handle)
 
+    # A sum is of blocks that are measured anyway.
+    for block in list(chosen.values()):
+        chosen.update({part: table[part] for part in block.get("sum", ()) if part not in chosen})
     results, errors = {}, []
     terminal = sys.stderr.isatty()
     jobs = min(2, int(os.environ.get("JOBS") or 2))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(measure, name, block): name for name, block in chosen.items()}
+        futures = {pool.submit(measure, name, block): name for name, block in chosen.items()
+                   if "sum" not in block}
         for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
             result, error = future.result()
             if error:
@@ -159,9 +169,15 @@ def main():
             else:
                 results[futures[future]] = result
             if terminal:
-                print(f"\r\033[K{done}/{len(chosen)} {futures[future]}", end="", file=sys.stderr, flush=True)
+                print(f"\r\033[K{done}/{len(futures)} {futures[future]}", end="", file=sys.stderr, flush=True)
     if terminal:
         print("\r\033[K", end="", file=sys.stderr)
+
+    for name, block in chosen.items():
+        if "sum" in block and all(part in results for part in block["sum"]):
+            parts = [results[part] for part in block["sum"]]
+            results[name] = {figure: (max if figure == "levels" else sum)(part[figure] for part in parts)
+                             for figure in parts[0]}
 
     report, grown = {}, []
     rows = [("block", "LUT", "FF", "BRAM", "levels", "LUTRAM", "goal", "met")]

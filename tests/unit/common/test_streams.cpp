@@ -6,6 +6,7 @@
 
 #include "Vcommon_fifo_block.h"
 #include "Vcommon_fifo_lut.h"
+#include "Vcommon_leaky.h"
 #include "Vcommon_skid.h"
 #include "weft_test.h"
 
@@ -138,4 +139,9 @@ TEST_CASE("fifo: latency, throughput and capacity are as the header says", "[fif
   CHECK(latency(block) == 2);
   CHECK(filled(block) == 70);
   CHECK(stream(block, Profile::None, Profile::None, 1000, 70) <= 1003);
+}
+
+TEST_CASE("skid: the checker notices a buffer that loses items", "[skid][!shouldfail]") {
+  Bench<Vcommon_leaky> b;
+  stream(b, Profile::None, Profile::Half, 200, 2);
 }
