@@ -52,9 +52,10 @@ module weft_fifo #(
   assign s_ready_o = ready_q;
   assign count_o   = count_q;
 
-  // One adder for plus and minus one. The flags compare the present count, not the adder's result.
-  function automatic logic [CountW-1:0] step(logic [CountW-1:0] count, logic up, logic down);
-    return count + {{(CountW - 1) {down && !up}}, up != down};
+  // A push comes late in most designs: it only enables the counters, one level, and the sign of their
+  // step is the pop's. The flags compare the present count, not the adder's result.
+  function automatic logic [CountW-1:0] stepped(logic [CountW-1:0] count, logic down);
+    return count + {{(CountW - 1) {down}}, 1'b1};
   endfunction
 
   always_ff @(posedge clk_i) begin
@@ -64,7 +65,7 @@ module weft_fifo #(
       ready_q   <= 1'b0;
     end else begin
       if (push) wr_addr_q <= next_addr(wr_addr_q);
-      count_q <= step(count_q, push, pop);
+      if (push != pop) count_q <= stepped(count_q, pop);
       ready_q <= pop || !(count_q == CountW'(Depth) || (count_q == CountW'(Depth - 1) && push));
     end
   end
@@ -91,7 +92,7 @@ module weft_fifo #(
         shown_valid_q <= 1'b0;
       end else begin
         if (fetch) rd_addr_q <= next_addr(rd_addr_q);
-        in_ram_q  <= step(in_ram_q, push, fetch);
+        if (push != fetch) in_ram_q <= stepped(in_ram_q, fetch);
         written_q <= push || !(in_ram_q == '0 || (in_ram_q == CountW'(1) && fetch));
         if (fetch) shown_valid_q <= 1'b1;
         else if (m_ready_i) shown_valid_q <= 1'b0;
