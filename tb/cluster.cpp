@@ -130,7 +130,8 @@ struct Cluster::Impl {
     failed(s);
   }
   bool trace_failed() const {
-    return timeline_failed || std::any_of(hosts.begin(), hosts.end(), [](const auto& h) { return h->capture_failed; });
+    return timeline_failed ||
+           std::any_of(hosts.begin(), hosts.end(), [](const auto& h) { return h->capture_failed; });
   }
   Ps window(Ps limit) {
     kernel->run_window(limit);
@@ -179,8 +180,9 @@ class NodeHal final : public weft::Hal {
  private:
   bool inside(uint64_t addr, size_t count) {
     if (memory_.contains(addr, count)) return true;
-    impl_.failed(Status::error(fmt::format("node {}: the host accesses {} bytes at {:#x}, outside the memory of {} bytes at {:#x}",
-                                           node_, count, addr, memory_.size(), memory_.base())));
+    impl_.failed(Status::error(
+        fmt::format("node {}: the host accesses {} bytes at {:#x}, outside the memory of {} bytes at {:#x}",
+                    node_, count, addr, memory_.size(), memory_.base())));
     return false;
   }
 
@@ -201,8 +203,10 @@ bool parse_number(const std::string& text, T& value) {
 Result<WaveConfig> parse_waves(const std::string& argument, uint32_t nodes) {
   std::vector<std::string> parts(1);
   for (char c : argument) {
-    if (c == ':') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   const auto bad = [&](const std::string& expected) {
     return Status::error(fmt::format("--waves = {}: expected {}", argument, expected));
@@ -215,7 +219,8 @@ Result<WaveConfig> parse_waves(const std::string& argument, uint32_t nodes) {
   }
   if (parts.size() == 4) {
     double from = 0, to = 0;
-    if (!parse_number(parts[2], from) || !parse_number(parts[3], to) || !(from >= 0) || !(to > from) || to > 1e9) {
+    if (!parse_number(parts[2], from) || !parse_number(parts[3], to) || !(from >= 0) || !(to > from) ||
+        to > 1e9) {
       return bad("times in us, from before to");
     }
     w.from_ps = std::llround(from * 1e6);
@@ -237,7 +242,8 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
   threads = std::min(threads, s.nodes);
   impl.kernel = std::make_unique<Kernel>(std::llround(s.fabric.link_latency_ns * 1000), threads);
   if (!traces.waves.file.empty() && traces.waves.node >= s.nodes) {
-    return Status::error(fmt::format("{}: node {}: expected a node below {}", traces.waves.file, traces.waves.node, s.nodes));
+    return Status::error(
+        fmt::format("{}: node {}: expected a node below {}", traces.waves.file, traces.waves.node, s.nodes));
   }
 
   for (uint32_t k = 0; k < s.nodes; ++k) {
@@ -254,7 +260,8 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
     if (Status st = host->endpoint->status(); !st.ok()) return st;
     const uint32_t ports = host->endpoint->ports();
     if (k != 0 && ports != impl.ports) {
-      return Status::error(fmt::format("node {} has {} ports, node 0 has {}: expected the same", k, ports, impl.ports));
+      return Status::error(
+          fmt::format("node {} has {} ports, node 0 has {}: expected the same", k, ports, impl.ports));
     }
     impl.ports = ports;
     impl.kernel->add(*host);
@@ -262,16 +269,19 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
   }
   const std::string where = s.file.empty() ? "scenario" : s.file;
   if (s.planes > impl.ports) {
-    return Status::error(fmt::format("{}: cluster.planes = {}: expected at most the {} ports of a node", where, s.planes, impl.ports));
+    return Status::error(fmt::format("{}: cluster.planes = {}: expected at most the {} ports of a node",
+                                     where, s.planes, impl.ports));
   }
   for (size_t i = 0; i < s.faults.drop.size(); ++i) {
     if (s.faults.drop[i].port >= impl.ports) {
-      return Status::error(fmt::format("{}: faults.drop[{}].port = {}: expected below {}", where, i, s.faults.drop[i].port, impl.ports));
+      return Status::error(fmt::format("{}: faults.drop[{}].port = {}: expected below {}", where, i,
+                                       s.faults.drop[i].port, impl.ports));
     }
   }
   for (size_t i = 0; i < s.faults.down.size(); ++i) {
     if (s.faults.down[i].port >= static_cast<int>(impl.ports)) {
-      return Status::error(fmt::format("{}: faults.down[{}].port = {}: expected below {}", where, i, s.faults.down[i].port, impl.ports));
+      return Status::error(fmt::format("{}: faults.down[{}].port = {}: expected below {}", where, i,
+                                       s.faults.down[i].port, impl.ports));
     }
   }
   impl.fabric = std::make_unique<Fabric>(*impl.kernel, impl.frames, s, impl.ports);
@@ -313,7 +323,8 @@ void Cluster::Impl::merge() {
   for (const WireLog* log : logs) {
     for (const WireRecord& r : *log) merged.push_back(&r);
   }
-  std::stable_sort(merged.begin(), merged.end(), [](const WireRecord* a, const WireRecord* b) { return a->time < b->time; });
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const WireRecord* a, const WireRecord* b) { return a->time < b->time; });
   for (const WireRecord* r : merged) {
     checker.record(*r);
     if (timeline) timeline->frame(*r);
@@ -350,12 +361,14 @@ std::string Cluster::Impl::diagnosis() const {
   return text;
 }
 
-RunResult Cluster::Impl::run(const std::function<bool()>* done, Ps limit, bool watch, const char* waiting_for) {
+RunResult Cluster::Impl::run(const std::function<bool()>* done, Ps limit, bool watch,
+                             const char* waiting_for) {
   const Ps start = kernel->now();
   const Ps deadline = limit > kNever - start ? kNever : start + limit;
   last_change = start;
   for (;;) {
-    if (!status.ok()) return {RunEnd::kFailed, fmt::format("at {} ns: {}", kernel->now() / kNs, status.text())};
+    if (!status.ok())
+      return {RunEnd::kFailed, fmt::format("at {} ns: {}", kernel->now() / kNs, status.text())};
     if (done && (*done)()) return {};
     if (kernel->now() >= deadline) break;
     window(deadline);
@@ -365,18 +378,32 @@ RunResult Cluster::Impl::run(const std::function<bool()>* done, Ps limit, bool w
     }
   }
   if (!done) return {};
-  return {RunEnd::kLimit, fmt::format("at {} ns: gave up after {} ns of waiting for {}{}", kernel->now() / kNs,
-                                      limit / kNs, waiting_for, diagnosis())};
+  return {RunEnd::kLimit, fmt::format("at {} ns: gave up after {} ns of waiting for {}{}",
+                                      kernel->now() / kNs, limit / kNs, waiting_for, diagnosis())};
 }
 
-uint32_t Cluster::nodes() const { return impl_->scenario.nodes; }
-uint32_t Cluster::ports() const { return impl_->ports; }
-uint32_t Cluster::planes() const { return impl_->scenario.planes; }
-const Scenario& Cluster::scenario() const { return impl_->scenario; }
-uint64_t Cluster::mac(uint32_t node, uint32_t port) { return node_mac(node, port); }
-uint32_t Cluster::ip(uint32_t node, uint32_t port) { return node_ip(node, port); }
+uint32_t Cluster::nodes() const {
+  return impl_->scenario.nodes;
+}
+uint32_t Cluster::ports() const {
+  return impl_->ports;
+}
+uint32_t Cluster::planes() const {
+  return impl_->scenario.planes;
+}
+const Scenario& Cluster::scenario() const {
+  return impl_->scenario;
+}
+uint64_t Cluster::mac(uint32_t node, uint32_t port) {
+  return node_mac(node, port);
+}
+uint32_t Cluster::ip(uint32_t node, uint32_t port) {
+  return node_ip(node, port);
+}
 
-bool Cluster::has_host(uint32_t node) const { return impl_->hals[node] != nullptr; }
+bool Cluster::has_host(uint32_t node) const {
+  return impl_->hals[node] != nullptr;
+}
 Hal& Cluster::hal(uint32_t node) {
   if (!impl_->hals[node]) std::abort();
   return *impl_->hals[node];
@@ -386,17 +413,24 @@ Memory& Cluster::memory(uint32_t node) {
   if (!memory) std::abort();
   return *memory;
 }
-Endpoint& Cluster::node(uint32_t node) { return *impl_->hosts[node]->endpoint; }
+Endpoint& Cluster::node(uint32_t node) {
+  return *impl_->hosts[node]->endpoint;
+}
 
-Ps Cluster::now_ps() const { return impl_->kernel->now(); }
+Ps Cluster::now_ps() const {
+  return impl_->kernel->now();
+}
 RunResult Cluster::run_until(const std::function<bool()>& done, Ps limit_ps) {
   return impl_->run(&done, limit_ps, true, "the predicate");
 }
-RunResult Cluster::run_for(Ps duration_ps) { return impl_->run(nullptr, duration_ps, false, ""); }
+RunResult Cluster::run_for(Ps duration_ps) {
+  return impl_->run(nullptr, duration_ps, false, "");
+}
 RunResult Cluster::settle(Ps limit_ps) {
   const std::function<bool()> settled = [this] {
     if (impl_->kernel->pending_events() != 0) return false;
-    return std::all_of(impl_->hosts.begin(), impl_->hosts.end(), [](const auto& host) { return host->endpoint->idle(); });
+    return std::all_of(impl_->hosts.begin(), impl_->hosts.end(),
+                       [](const auto& host) { return host->endpoint->idle(); });
   };
   return impl_->run(&settled, limit_ps, true, "idle nodes and an empty fabric");
 }
@@ -424,22 +458,43 @@ FabricCounts Cluster::fabric() const {
   return c;
 }
 
-uint64_t Cluster::cycles(uint32_t node) const { return impl_->hosts[node]->endpoint->cycles(); }
-const Status& Cluster::status() const { return impl_->status; }
+uint64_t Cluster::cycles(uint32_t node) const {
+  return impl_->hosts[node]->endpoint->cycles();
+}
+const Status& Cluster::status() const {
+  return impl_->status;
+}
 
 nlohmann::json Cluster::stats() const {
   const TrafficCounts t = traffic();
   const FabricCounts f = fabric();
   nlohmann::json j;
   j["now_ns"] = static_cast<double>(now_ps()) / 1000;
-  j["traffic"] = {{"data_packets", t.data_packets}, {"data_bytes", t.data_bytes}, {"acks", t.acks}, {"probes", t.probes},
-                  {"other", t.other}, {"lost", t.lost}, {"acks_lost", t.acks_lost}, {"ce_marked", t.ce_marked},
-                  {"resent", t.resent}, {"needless_resent", t.needless_resent}, {"redelivered", t.redelivered},
-                  {"unique_payload_bytes", t.unique_payload_bytes}, {"written_payload_bytes", t.written_payload_bytes}};
-  j["fabric"] = {{"in", f.in}, {"duplicated", f.duplicated}, {"injected", f.injected}, {"delivered", f.delivered},
-                 {"corrupted", f.corrupted}, {"ce_marked", f.ce_marked}, {"drop_loss", f.drop_loss},
-                 {"drop_listed", f.drop_listed}, {"drop_queue", f.drop_queue}, {"drop_down", f.drop_down},
-                 {"drop_no_route", f.drop_no_route}, {"in_flight", f.in_flight}};
+  j["traffic"] = {{"data_packets", t.data_packets},
+                  {"data_bytes", t.data_bytes},
+                  {"acks", t.acks},
+                  {"probes", t.probes},
+                  {"other", t.other},
+                  {"lost", t.lost},
+                  {"acks_lost", t.acks_lost},
+                  {"ce_marked", t.ce_marked},
+                  {"resent", t.resent},
+                  {"needless_resent", t.needless_resent},
+                  {"redelivered", t.redelivered},
+                  {"unique_payload_bytes", t.unique_payload_bytes},
+                  {"written_payload_bytes", t.written_payload_bytes}};
+  j["fabric"] = {{"in", f.in},
+                 {"duplicated", f.duplicated},
+                 {"injected", f.injected},
+                 {"delivered", f.delivered},
+                 {"corrupted", f.corrupted},
+                 {"ce_marked", f.ce_marked},
+                 {"drop_loss", f.drop_loss},
+                 {"drop_listed", f.drop_listed},
+                 {"drop_queue", f.drop_queue},
+                 {"drop_down", f.drop_down},
+                 {"drop_no_route", f.drop_no_route},
+                 {"in_flight", f.in_flight}};
   struct Plane {
     uint64_t frames = 0, bytes = 0, ce_marked = 0, drops = 0;
   };
@@ -453,12 +508,19 @@ nlohmann::json Cluster::stats() const {
     plane.ce_marked += l->ce_marked;
     plane.drops += drops;
     if (l->frames == 0 && drops == 0) continue;
-    j["links"].push_back({{"link", l->name}, {"frames", l->frames}, {"bytes", l->bytes}, {"ce_marked", l->ce_marked},
-                          {"drop_queue", l->drop_queue}, {"drop_down", l->drop_down}, {"drop_loss", l->drop_loss},
-                          {"drop_listed", l->drop_listed}, {"max_queue_bytes", l->max_queue_bytes}});
+    j["links"].push_back({{"link", l->name},
+                          {"frames", l->frames},
+                          {"bytes", l->bytes},
+                          {"ce_marked", l->ce_marked},
+                          {"drop_queue", l->drop_queue},
+                          {"drop_down", l->drop_down},
+                          {"drop_loss", l->drop_loss},
+                          {"drop_listed", l->drop_listed},
+                          {"max_queue_bytes", l->max_queue_bytes}});
   }
   for (const Plane& p : planes) {
-    j["planes"].push_back({{"frames", p.frames}, {"bytes", p.bytes}, {"ce_marked", p.ce_marked}, {"drops", p.drops}});
+    j["planes"].push_back(
+        {{"frames", p.frames}, {"bytes", p.bytes}, {"ce_marked", p.ce_marked}, {"drops", p.drops}});
   }
   for (const auto& [name, count] : impl_->fabric->no_route()) {
     if (count != 0) j["no_route"][name] = count;
@@ -490,16 +552,18 @@ Status Cluster::finish() {
   impl.timeline.reset();
   const FabricCounts f = fabric();
   if (!f.balanced()) {
-    impl.failed(Status::error(fmt::format(
-        "frames do not add up: in {} + copies {} + injected {} != delivered {} + lost {} + listed {} + queue {} + down {} + no "
-        "route {} + in flight {}",
-        f.in, f.duplicated, f.injected, f.delivered, f.drop_loss, f.drop_listed, f.drop_queue, f.drop_down, f.drop_no_route,
-        f.in_flight)));
+    impl.failed(
+        Status::error(fmt::format("frames do not add up: in {} + copies {} + injected {} != delivered {} + "
+                                  "lost {} + listed {} + queue {} + down {} + no "
+                                  "route {} + in flight {}",
+                                  f.in, f.duplicated, f.injected, f.delivered, f.drop_loss, f.drop_listed,
+                                  f.drop_queue, f.drop_down, f.drop_no_route, f.in_flight)));
   }
   const TrafficCounts t = traffic();
   if (t.written_payload_bytes > t.unique_payload_bytes && f.injected == 0) {
-    impl.failed(Status::error(fmt::format("payload was delivered twice: {} bytes written to memory, {} bytes sent once",
-                                          t.written_payload_bytes, t.unique_payload_bytes)));
+    impl.failed(Status::error(
+        fmt::format("payload was delivered twice: {} bytes written to memory, {} bytes sent once",
+                    t.written_payload_bytes, t.unique_payload_bytes)));
   }
   return impl.status;
 }

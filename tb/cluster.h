@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster in one object: nodes (Verilated, or any other Endpoint), the fabric between them, observers and traces.
+// A cluster in one object: nodes (Verilated, or any other Endpoint), the fabric between them, observers and
+// traces.
 //
 //   auto scenario = load_scenario("x.toml");                       // or Scenario{} and set_key()
 //   auto cluster = Cluster::create(scenario.value(), rtl_nodes(make_nic100_model), traces);
@@ -8,10 +9,10 @@
 //   if (!end.ok()) puts(end.text.c_str());
 //   Status s = cluster.value()->finish();                          // closes traces, checks the invariants
 //
-// Time moves only inside run_for, run_until, settle and Hal::csr_read / Hal::relax, in windows of one link latency; what
-// the host does between two windows happens at now_ps(). Predicates are evaluated between windows, on the calling thread.
-// One thread may use a Cluster at a time; the worker threads are inside. The same scenario and the same calls give the same
-// bits, whatever the number of threads.
+// Time moves only inside run_for, run_until, settle and Hal::csr_read / Hal::relax, in windows of one link
+// latency; what the host does between two windows happens at now_ps(). Predicates are evaluated between
+// windows, on the calling thread. One thread may use a Cluster at a time; the worker threads are inside. The
+// same scenario and the same calls give the same bits, whatever the number of threads.
 //
 // Numbering: node k is host k of every plane; its port p is in plane p mod planes. Addresses are computed:
 // MAC 02:00:<p>:00:<k hi>:<k lo>, IPv4 10.<p>.<k hi>.<k lo>; memory of node k starts at (k + 1) << 32.
@@ -31,23 +32,24 @@
 
 namespace weft::tb {
 
-class Endpoint;   // tb/node/endpoint.h: a thing with ports
-class Memory;     // tb/memory/memory.h
-struct NodeEnv;   // tb/node/endpoint.h: what a node is given
+class Endpoint;  // tb/node/endpoint.h: a thing with ports
+class Memory;    // tb/memory/memory.h
+struct NodeEnv;  // tb/node/endpoint.h: what a node is given
 
-// Makes node k. rtl_nodes() of tb/node/rtl_node.h returns one for Verilated nodes; mix bodies by looking at env.node.
+// Makes node k. rtl_nodes() of tb/node/rtl_node.h returns one for Verilated nodes; mix bodies by looking at
+// env.node.
 using NodeFactory = std::function<std::unique_ptr<Endpoint>(const NodeEnv& env)>;
 
 struct WaveConfig {
-  std::string file;        // empty: no waves. ".fst"
+  std::string file;  // empty: no waves. ".fst"
   uint32_t node = 0;
   Ps from_ps = 0;
   Ps to_ps = kNever;
 };
 
 struct TraceConfig {
-  std::string pcap_dir;    // empty: none. node<k>_port<p>.pcap
-  std::string timeline;    // empty: none. Chrome/Perfetto JSON
+  std::string pcap_dir;  // empty: none. node<k>_port<p>.pcap
+  std::string timeline;  // empty: none. Chrome/Perfetto JSON
   WaveConfig waves;
 };
 
@@ -55,10 +57,10 @@ struct TraceConfig {
 Result<WaveConfig> parse_waves(const std::string& argument, uint32_t nodes);
 
 enum class RunEnd {
-  kDone,    // the predicate became true
-  kLimit,   // model time ran out
-  kHang,    // nothing moved for scenario.watchdog_us
-  kFailed   // a node, a checker or a trace file failed; the cluster is of no further use
+  kDone,   // the predicate became true
+  kLimit,  // model time ran out
+  kHang,   // nothing moved for scenario.watchdog_us
+  kFailed  // a node, a checker or a trace file failed; the cluster is of no further use
 };
 
 struct RunResult {
@@ -69,19 +71,19 @@ struct RunResult {
 
 // What observers saw on the wire, cumulative; subtract two of them for the figures of one operation.
 struct TrafficCounts {
-  uint64_t data_packets = 0;       // data packets sent, retransmissions included
-  uint64_t data_bytes = 0;         // payload bytes of those
-  uint64_t acks = 0;               // sent
-  uint64_t probes = 0;             // sent
-  uint64_t other = 0;              // sent, neither of them
-  uint64_t lost = 0;               // data packets that the fabric lost or corrupted, whatever the reason
-  uint64_t acks_lost = 0;          // and acks and probes
-  uint64_t ce_marked = 0;          // data packets delivered with CE
-  uint64_t resent = 0;             // data packets sent with the retx bit
-  uint64_t needless_resent = 0;    // of those: an intact copy had already been delivered when it left
-  uint64_t redelivered = 0;        // intact data packets that reached a port which had got that packet before
-  uint64_t unique_payload_bytes = 0;    // payload of data packets sent without the retx bit
-  uint64_t written_payload_bytes = 0;   // bytes that the receive masters of all nodes wrote to memory
+  uint64_t data_packets = 0;     // data packets sent, retransmissions included
+  uint64_t data_bytes = 0;       // payload bytes of those
+  uint64_t acks = 0;             // sent
+  uint64_t probes = 0;           // sent
+  uint64_t other = 0;            // sent, neither of them
+  uint64_t lost = 0;             // data packets that the fabric lost or corrupted, whatever the reason
+  uint64_t acks_lost = 0;        // and acks and probes
+  uint64_t ce_marked = 0;        // data packets delivered with CE
+  uint64_t resent = 0;           // data packets sent with the retx bit
+  uint64_t needless_resent = 0;  // of those: an intact copy had already been delivered when it left
+  uint64_t redelivered = 0;      // intact data packets that reached a port which had got that packet before
+  uint64_t unique_payload_bytes = 0;   // payload of data packets sent without the retx bit
+  uint64_t written_payload_bytes = 0;  // bytes that the receive masters of all nodes wrote to memory
   TrafficCounts operator-(const TrafficCounts& earlier) const;
 };
 
@@ -106,7 +108,8 @@ class Cluster {
  public:
   struct Impl;  // in cluster.cpp
 
-  // Fails (bad scenario, unwritable trace file, a traced model asked for where there is none) with one line of text.
+  // Fails (bad scenario, unwritable trace file, a traced model asked for where there is none) with one line
+  // of text.
   static Result<std::unique_ptr<Cluster>> create(const Scenario& scenario, const NodeFactory& make_node,
                                                  const TraceConfig& traces = {});
   ~Cluster();
@@ -114,7 +117,7 @@ class Cluster {
   Cluster& operator=(const Cluster&) = delete;
 
   uint32_t nodes() const;
-  uint32_t ports() const;   // of each node
+  uint32_t ports() const;  // of each node
   uint32_t planes() const;
   const Scenario& scenario() const;
 
@@ -133,7 +136,8 @@ class Cluster {
   // Runs until nodes are idle and no frame is in flight (late acks, last probes).
   RunResult settle(Ps limit_ps);
 
-  // Puts a frame of any content at a node's port, as if its link had delivered it now; for tests of malformed frames.
+  // Puts a frame of any content at a node's port, as if its link had delivered it now; for tests of malformed
+  // frames.
   void inject(uint32_t node, uint32_t port, const void* bytes, size_t count, bool mac_error = false);
 
   TrafficCounts traffic() const;
@@ -144,10 +148,11 @@ class Cluster {
   // Error of the first failure (RunEnd::kFailed), sticky.
   const Status& status() const;
 
-  // Closes the trace files and checks what must hold in every run: frames in = out + counted drops, no protocol error on
-  // any AXI port, no MAC underrun, no payload written twice (written bytes <= unique bytes). Call it once, after settle()
-  // or after a failure (the traces show it). Trace files of a Cluster that is destroyed without it are removed, and so are
-  // all captures and the timeline when one of them could not be written.
+  // Closes the trace files and checks what must hold in every run: frames in = out + counted drops, no
+  // protocol error on any AXI port, no MAC underrun, no payload written twice (written bytes <= unique
+  // bytes). Call it once, after settle() or after a failure (the traces show it). Trace files of a Cluster
+  // that is destroyed without it are removed, and so are all captures and the timeline when one of them could
+  // not be written.
   Status finish();
 
  private:

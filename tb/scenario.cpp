@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kMaxUs = 60e6;  // no scenario runs for more than a minute of model time
 
-// The one list of keys: section, name, where it is, range, meaning. Visitors read TOML, set flags and print the table.
+// The one list of keys: section, name, where it is, range, meaning. Visitors read TOML, set flags and print
+// the table.
 template <class S, class Visitor>
 void visit_keys(S& s, Visitor&& v) {
   auto& f = s.fabric;
@@ -39,7 +40,8 @@ void visit_keys(S& s, Visitor&& v) {
   v("fabric", "ecn_kmax_bytes", f.ecn_kmax_bytes, 0, 1e9, "queue from which everything is marked");
   v("fabric", "ecn_pmax", f.ecn_pmax, 0, 1, "marking probability just below ecn_kmax_bytes");
   v("faults", "loss", x.loss, 0, 1, "probability that a frame is lost at the receiving host port, acks too");
-  v("faults", "jitter_ns", x.jitter_ns, 0, 1e7, "random extra delay in [0, jitter], order inside a path kept");
+  v("faults", "jitter_ns", x.jitter_ns, 0, 1e7,
+    "random extra delay in [0, jitter], order inside a path kept");
   v("faults", "reorder", x.reorder, 0, 1, "probability of reorder_delay_ns extra, order not kept");
   v("faults", "reorder_delay_ns", x.reorder_delay_ns, 0, 1e7, "extra delay of a reordered frame");
   v("faults", "duplicate", x.duplicate, 0, 1, "probability that a copy of a frame follows");
@@ -47,7 +49,8 @@ void visit_keys(S& s, Visitor&& v) {
   v("memory", "size_mib", m.size_mib, 1, 65536, "memory of a node");
   v("memory", "latency_min_cycles", m.latency_min_cycles, 1, 10000, "shortest answer, clock cycles");
   v("memory", "latency_max_cycles", m.latency_max_cycles, 1, 10000, "longest answer, clock cycles");
-  v("memory", "bandwidth_bytes_per_cycle", m.bandwidth_bytes_per_cycle, 64, 65536, "shared by all masters of a node");
+  v("memory", "bandwidth_bytes_per_cycle", m.bandwidth_bytes_per_cycle, 64, 65536,
+    "shared by all masters of a node");
   v("memory", "stall", m.stall, 0, 0.95, "probability that a channel that could move a beat does not");
 }
 
@@ -64,7 +67,7 @@ struct ReadToml {
     table(section).number(key, value, low, high, expected("a number", low, high).c_str());
   }
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   void operator()(const char* section, const char* key, T& value, double low, double high, const char*) {
     table(section).integer(key, value, static_cast<T>(low), static_cast<T>(high),
                            expected("an integer", low, high).c_str());
@@ -97,11 +100,12 @@ struct SetOne {
     if (!mine(section, key)) return;
     char* end = nullptr;
     const double got = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(got >= low && got <= high)) return refuse(expected("a number", low, high));
+    if (text.empty() || *end != '\0' || !(got >= low && got <= high))
+      return refuse(expected("a number", low, high));
     value = got;
   }
   template <class T>
-    requires std::is_integral_v<T>
+  requires std::is_integral_v<T>
   void operator()(const char* section, const char* key, T& value, double low, double high, const char*) {
     if (!mine(section, key)) return;
     T got = 0;
@@ -114,7 +118,9 @@ struct SetOne {
   }
 };
 
-Ps us_to_ps(double us) { return static_cast<Ps>(std::llround(us * 1e6)); }
+Ps us_to_ps(double us) {
+  return static_cast<Ps>(std::llround(us * 1e6));
+}
 
 void read_times(TomlTable& t, DownFault& d) {
   double us = 0;
@@ -144,11 +150,16 @@ void read_drop(TomlTable t, DropFault& d) {
   t.integer("n", d.n, 0, INT64_MAX, "the number of a frame, from 0");
   std::string kind = "any";
   t.text("kind", kind);
-  if (kind == "any") d.kind = FrameKind::kAny;
-  else if (kind == "data") d.kind = FrameKind::kData;
-  else if (kind == "ack") d.kind = FrameKind::kAck;
-  else if (kind == "probe") d.kind = FrameKind::kProbe;
-  else t.error("kind", "any, data, ack or probe");
+  if (kind == "any")
+    d.kind = FrameKind::kAny;
+  else if (kind == "data")
+    d.kind = FrameKind::kData;
+  else if (kind == "ack")
+    d.kind = FrameKind::kAck;
+  else if (kind == "probe")
+    d.kind = FrameKind::kProbe;
+  else
+    t.error("kind", "any, data, ack or probe");
 }
 
 void read_memory_error(TomlTable t, MemoryErrorFault& e) {
@@ -160,7 +171,8 @@ void read_memory_error(TomlTable t, MemoryErrorFault& e) {
 struct PrintKeys {
   std::string out;
   template <class T>
-  void operator()(const char* section, const char* key, const T& value, double low, double high, const char* what) {
+  void operator()(const char* section, const char* key, const T& value, double low, double high,
+                  const char* what) {
     std::string range = "text";
     if constexpr (!std::is_same_v<T, std::string>) range = fmt::format("{:.12g} .. {:.12g}", low, high);
     out += fmt::format("| `{}` | {} | {} | {} |\n", full_name(section, key), value, range, what);
@@ -179,14 +191,16 @@ Result<Scenario> load_scenario(const std::string& path, const std::vector<std::s
   TomlTable faults = file.root().table("faults");
   for (TomlTable t : faults.tables("down")) read_down(t, s.faults.down.emplace_back());
   for (TomlTable t : faults.tables("drop")) read_drop(t, s.faults.drop.emplace_back());
-  for (TomlTable t : file.root().table("memory").tables("error")) read_memory_error(t, s.memory.error.emplace_back());
+  for (TomlTable t : file.root().table("memory").tables("error"))
+    read_memory_error(t, s.memory.error.emplace_back());
   for (const std::string& section : own_sections) file.root().skip(section.c_str());
   if (Status status = file.done(); !status.ok()) return status;
   if (Status status = check_scenario(s); !status.ok()) return status;
   return s;
 }
 
-Status set_key(Scenario& scenario, const std::string& key, const std::string& value, const std::string& flag) {
+Status set_key(Scenario& scenario, const std::string& key, const std::string& value,
+               const std::string& flag) {
   SetOne set{key, value, flag, false, {}};
   visit_keys(scenario, set);
   if (!set.found) return Status::error(fmt::format("{} = {}: unknown key {}", flag, value, key));
@@ -210,10 +224,14 @@ Status check_scenario(const Scenario& s) {
   for (size_t i = 0; i < s.faults.down.size(); ++i) {
     const DownFault& d = s.faults.down[i];
     const auto key = [&](const char* name) { return fmt::format("faults.down[{}].{}", i, name); };
-    if (d.plane >= static_cast<int>(s.planes)) return bad(key("plane"), d.plane, fmt::format("below planes = {}", s.planes));
-    if (d.node >= static_cast<int>(s.nodes)) return bad(key("node"), d.node, fmt::format("below nodes = {}", s.nodes));
-    if (d.leaf >= 0 && leaves == 1) return bad(key("leaf"), d.leaf, "no such link: one leaf holds every node");
-    if (d.leaf >= static_cast<int>(leaves)) return bad(key("leaf"), d.leaf, fmt::format("below {}, the number of leaves", leaves));
+    if (d.plane >= static_cast<int>(s.planes))
+      return bad(key("plane"), d.plane, fmt::format("below planes = {}", s.planes));
+    if (d.node >= static_cast<int>(s.nodes))
+      return bad(key("node"), d.node, fmt::format("below nodes = {}", s.nodes));
+    if (d.leaf >= 0 && leaves == 1)
+      return bad(key("leaf"), d.leaf, "no such link: one leaf holds every node");
+    if (d.leaf >= static_cast<int>(leaves))
+      return bad(key("leaf"), d.leaf, fmt::format("below {}, the number of leaves", leaves));
     if (d.spine >= static_cast<int>(s.fabric.spines)) {
       return bad(key("spine"), d.spine, fmt::format("below spines = {}", s.fabric.spines));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scenario: what cluster to build, over what fabric, with what faults. Read from a TOML file, every key optional,
-// nothing unknown accepted; command-line flags set the same keys through set_key(). docs/simulation.md lists the keys
-// (printed by scenario_key_table()).
+// The scenario: what cluster to build, over what fabric, with what faults. Read from a TOML file, every key
+// optional, nothing unknown accepted; command-line flags set the same keys through set_key().
+// docs/simulation.md lists the keys (printed by scenario_key_table()).
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace weft::tb {
 
 // A plane, a leaf-spine link (both directions) or a host link (both directions) is dead in [from, to).
 struct DownFault {
-  int plane = -1;              // plane alone: every link of the plane
-  int leaf = -1, spine = -1;   // with plane: that link
-  int node = -1, port = -1;    // host link
+  int plane = -1;             // plane alone: every link of the plane
+  int leaf = -1, spine = -1;  // with plane: that link
+  int node = -1, port = -1;   // host link
   Ps from_ps = 0;
   Ps to_ps = kNever;
 };
@@ -41,61 +41,64 @@ struct MemoryErrorFault {
 
 struct FabricConfig {
   uint32_t hosts_per_leaf = 4;
-  uint32_t spines = 4;              // per plane; unused when one leaf holds every node
-  double rate_gbps = 100;           // host links, and the MACs of the nodes
-  double uplink_rate_gbps = 100;    // leaf-spine links
-  double link_latency_ns = 1000;    // of every link; it is the lookahead of the simulation too
-  double switch_latency_ns = 0;     // last bit in -> queued
-  uint64_t queue_bytes = 892'250;   // limit of each output queue
+  uint32_t spines = 4;             // per plane; unused when one leaf holds every node
+  double rate_gbps = 100;          // host links, and the MACs of the nodes
+  double uplink_rate_gbps = 100;   // leaf-spine links
+  double link_latency_ns = 1000;   // of every link; it is the lookahead of the simulation too
+  double switch_latency_ns = 0;    // last bit in -> queued
+  uint64_t queue_bytes = 892'250;  // limit of each output queue
   uint64_t ecn_kmin_bytes = 37'350;
   uint64_t ecn_kmax_bytes = 145'250;
-  double ecn_pmax = 1.0;            // marking probability just below kmax
+  double ecn_pmax = 1.0;  // marking probability just below kmax
 };
 
 struct FaultConfig {
-  double loss = 0;                  // per frame that reaches a host port, acks too
-  double jitter_ns = 0;             // uniform extra delay in [0, jitter] before the last link; order inside a path is kept
-  double reorder = 0;               // per frame: probability of reorder_delay_ns extra, order not kept
+  double loss = 0;  // per frame that reaches a host port, acks too
+  double jitter_ns =
+      0;               // uniform extra delay in [0, jitter] before the last link; order inside a path is kept
+  double reorder = 0;  // per frame: probability of reorder_delay_ns extra, order not kept
   double reorder_delay_ns = 2000;
-  double duplicate = 0;             // per frame: probability that a second copy follows
-  double corrupt = 0;               // per frame: probability that 1 to 3 random bits are flipped
+  double duplicate = 0;  // per frame: probability that a second copy follows
+  double corrupt = 0;    // per frame: probability that 1 to 3 random bits are flipped
   std::vector<DownFault> down;
   std::vector<DropFault> drop;
 };
 
 struct MemoryConfig {
-  uint64_t size_mib = 64;           // per node; pages are allocated when touched
+  uint64_t size_mib = 64;  // per node; pages are allocated when touched
   uint32_t latency_min_cycles = 40;
   uint32_t latency_max_cycles = 80;
   uint32_t bandwidth_bytes_per_cycle = 1024;  // shared by all masters of a node, both directions
-  double stall = 0;                 // probability that a channel that could move a beat in a cycle does not
+  double stall = 0;  // probability that a channel that could move a beat in a cycle does not
   std::vector<MemoryErrorFault> error;
 };
 
 struct Scenario {
-  std::string file;                 // where it was read from, for messages; empty: defaults only
+  std::string file;  // where it was read from, for messages; empty: defaults only
   std::string name = "default";
-  std::string workload;             // path, relative to the scenario's folder unless absolute; for the caller
+  std::string workload;  // path, relative to the scenario's folder unless absolute; for the caller
 
   uint32_t nodes = 8;
-  uint32_t planes = 2;              // port p of a node is in plane p mod planes
+  uint32_t planes = 2;  // port p of a node is in plane p mod planes
   uint64_t seed = 1;
-  uint32_t threads = 0;             // 0: one per core, never more than nodes
-  double watchdog_us = 2000;        // no frame and no engine activity for so long ends run_until as a hang
+  uint32_t threads = 0;       // 0: one per core, never more than nodes
+  double watchdog_us = 2000;  // no frame and no engine activity for so long ends run_until as a hang
 
   FabricConfig fabric;
   FaultConfig faults;
   MemoryConfig memory;
 };
 
-// Reads `path` over the defaults. `own_sections` are top-level tables that the caller reads itself (with TomlFile);
-// every other unknown key is an error. The text of an error is "file: key = value: what was expected".
+// Reads `path` over the defaults. `own_sections` are top-level tables that the caller reads itself (with
+// TomlFile); every other unknown key is an error. The text of an error is "file: key = value: what was
+// expected".
 Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections = {});
 
 // Sets one key as a flag does; `flag` is how the user wrote it: "--loss = 1.5: expected ...".
 Status set_key(Scenario& scenario, const std::string& key, const std::string& value, const std::string& flag);
 
-// What no single key can tell: kmin > kmax, a fault that names a node that does not exist. Call it after the flags.
+// What no single key can tell: kmin > kmax, a fault that names a node that does not exist. Call it after the
+// flags.
 Status check_scenario(const Scenario& scenario);
 
 // One line a key: name, default, range, meaning (markdown table).

@@ -11,7 +11,9 @@
 namespace weft::tb {
 namespace {
 
-uint64_t pattern_word(uint64_t seed, uint64_t addr) { return mix64(seed + (addr & ~uint64_t{7}) * 0x9e3779b97f4a7c15u); }
+uint64_t pattern_word(uint64_t seed, uint64_t addr) {
+  return mix64(seed + (addr & ~uint64_t{7}) * 0x9e3779b97f4a7c15u);
+}
 
 // Calls f(address, bytes of the pattern, count) over a range, word by word.
 template <class F>
@@ -39,7 +41,8 @@ void MemoryGuard::insert(Range range) {
 }
 
 void MemoryGuard::fill(uint64_t addr, uint64_t bytes) {
-  for_pattern(seed_, addr, bytes, [&](uint64_t a, const uint8_t* p, uint64_t n) { std::memcpy(memory_.data(a), p, n); });
+  for_pattern(seed_, addr, bytes,
+              [&](uint64_t a, const uint8_t* p, uint64_t n) { std::memcpy(memory_.data(a), p, n); });
   insert({addr, bytes, {}});
 }
 
@@ -109,8 +112,9 @@ MemoryGuard::Report MemoryGuard::check() const {
 
 std::string MemoryGuard::Report::text() const {
   if (wrong_bytes == 0) return "";
-  return fmt::format("{} bytes changed outside the destinations, the first at {:#x}: expected {:#04x}, got {:#04x}",
-                     wrong_bytes, first, expected, got);
+  return fmt::format(
+      "{} bytes changed outside the destinations, the first at {:#x}: expected {:#04x}, got {:#04x}",
+      wrong_bytes, first, expected, got);
 }
 
 }  // namespace weft::tb

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves that memory changed only where it should. Guard zones are filled with bytes that depend on the address and a
-// seed, so a block copied to the wrong place does not look right by chance; contents to be kept are remembered.
+// Proves that memory changed only where it should. Guard zones are filled with bytes that depend on the
+// address and a seed, so a block copied to the wrong place does not look right by chance; contents to be kept
+// are remembered.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class MemoryGuard {
  public:
   MemoryGuard(Memory& memory, uint64_t seed) : memory_(memory), seed_(seed) {}
 
-  // Fills [addr, addr + bytes) with the pattern and guards it. Ranges lie in the memory and do not overlap guarded ones.
+  // Fills [addr, addr + bytes) with the pattern and guards it. Ranges lie in the memory and do not overlap
+  // guarded ones.
   void fill(uint64_t addr, uint64_t bytes);
   // Guards what is there now (inputs).
   void keep(uint64_t addr, uint64_t bytes);
@@ -26,7 +28,7 @@ class MemoryGuard {
 
   struct Report {
     uint64_t wrong_bytes = 0;
-    uint64_t first = 0;        // address
+    uint64_t first = 0;  // address
     uint8_t expected = 0, got = 0;
     std::string text() const;  // one line; empty when nothing is wrong
   };

@@ -126,8 +126,10 @@ void TrafficChecker::record(const WireRecord& r) {
       break;
     case WireWhat::kLost:
       if ((r.flags & kFrameCopy) != 0) break;  // the original is counted on its own
-      if (data) ++counts_.lost;
-      else if (r.info.kind != FrameKind::kAny) ++counts_.acks_lost;
+      if (data)
+        ++counts_.lost;
+      else if (r.info.kind != FrameKind::kAny)
+        ++counts_.acks_lost;
       break;
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers of the wire. Every process that handles frames keeps a WireLog of what it saw in the running window; at the
-// barrier the logs are merged by time and counted: packets, losses, resends, resends that nobody needed.
+// Observers of the wire. Every process that handles frames keeps a WireLog of what it saw in the running
+// window; at the barrier the logs are merged by time and counted: packets, losses, resends, resends that
+// nobody needed.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,9 @@ namespace weft::tb {
 constexpr uint64_t node_mac(uint32_t node, uint32_t port) {
   return 0x0200'0000'0000u | static_cast<uint64_t>(port & 0xff) << 24 | (node & 0xffff);
 }
-constexpr uint32_t node_ip(uint32_t node, uint32_t port) { return 10u << 24 | (port & 0xff) << 16 | (node & 0xffff); }
+constexpr uint32_t node_ip(uint32_t node, uint32_t port) {
+  return 10u << 24 | (port & 0xff) << 16 | (node & 0xffff);
+}
 
 enum class WireWhat : uint8_t { kTx, kRx, kLost };
 enum class LossReason : uint8_t { kNone, kRandom, kListed, kQueue, kDown, kNoRoute, kCorrupt };
@@ -33,14 +36,15 @@ struct FrameInfo {
   uint32_t src_ip = 0, dst_ip = 0;
   uint32_t dqpn = 0;
   uint32_t psn = 0;
-  uint64_t key = 0;  // data packets: hash of source and destination node, connection, incarnation, message, address
+  uint64_t key =
+      0;  // data packets: hash of source and destination node, connection, incarnation, message, address
 };
 // Reads what it needs and trusts nothing: any bytes are legal.
 FrameInfo inspect(const uint8_t* bytes, size_t count);
 
 struct WireRecord {
-  Ps time = 0;    // last bit
-  Ps start = 0;   // first bit
+  Ps time = 0;   // last bit
+  Ps start = 0;  // first bit
   FrameInfo info;
   uint32_t node = 0;  // sender of kTx, receiver of kRx and kLost
   uint16_t bytes = 0;

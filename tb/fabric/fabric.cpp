@@ -12,12 +12,14 @@
 
 namespace weft::tb {
 
-int64_t to_mbps(double gbps) { return std::llround(gbps * 1000); }
+int64_t to_mbps(double gbps) {
+  return std::llround(gbps * 1000);
+}
 
 namespace {
 
-constexpr uint32_t kDelayed = 1u << 31;     // tag of a switch's event to itself: the rest is the output port
-constexpr size_t kOrderBuckets = 1024;      // of 5-tuples, per host port; two paths in one bucket keep order, too
+constexpr uint32_t kDelayed = 1u << 31;  // tag of a switch's event to itself: the rest is the output port
+constexpr size_t kOrderBuckets = 1024;  // of 5-tuples, per host port; two paths in one bucket keep order, too
 
 uint64_t flow_hash(const uint8_t* frame, size_t bytes, const FrameInfo& info, uint64_t salt) {
   uint64_t ports = 0;
@@ -78,8 +80,14 @@ struct OutPort {
 
 class Switch : public Process {
  public:
-  Switch(const Scenario& scenario, FramePool& frames, std::string name, uint32_t plane, int leaf, uint32_t ports)
-      : s_(scenario), frames_(frames), name_(std::move(name)), plane_(plane), leaf_(leaf), node_ports_(ports) {
+  Switch(const Scenario& scenario, FramePool& frames, std::string name, uint32_t plane, int leaf,
+         uint32_t ports)
+      : s_(scenario),
+        frames_(frames),
+        name_(std::move(name)),
+        plane_(plane),
+        leaf_(leaf),
+        node_ports_(ports) {
     latency_ = std::llround(s_.fabric.switch_latency_ns * 1000);
     jitter_ps_ = std::llround(s_.faults.jitter_ns * 1000);
     reorder_ps_ = std::llround(s_.faults.reorder_delay_ns * 1000);
@@ -87,8 +95,8 @@ class Switch : public Process {
     delays_ = jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0;
   }
 
-  std::vector<OutPort> out;                // leaf: host ports, then spines; spine: leaves
-  std::vector<int> host_out;               // leaf: [node * ports + port] -> out, -1: not here
+  std::vector<OutPort> out;   // leaf: host ports, then spines; spine: leaves
+  std::vector<int> host_out;  // leaf: [node * ports + port] -> out, -1: not here
   size_t first_spine = 0;
   WireLog log;
   FabricCounts counts;
@@ -120,12 +128,14 @@ class Switch : public Process {
     if (!info.ipv4) return nullptr;
     const uint32_t node = info.dst_ip & 0xffff;
     const uint32_t port = info.dst_ip >> 16 & 0xff;
-    if (node >= s_.nodes || port >= node_ports_ || info.dst_ip != node_ip(node, port) || port % s_.planes != plane_) {
+    if (node >= s_.nodes || port >= node_ports_ || info.dst_ip != node_ip(node, port) ||
+        port % s_.planes != plane_) {
       return nullptr;
     }
     const uint32_t leaf = node / s_.fabric.hosts_per_leaf;
     if (leaf_ < 0) return &out[leaf];
-    if (leaf == static_cast<uint32_t>(leaf_)) return &out[static_cast<size_t>(host_out[node * node_ports_ + port])];
+    if (leaf == static_cast<uint32_t>(leaf_))
+      return &out[static_cast<size_t>(host_out[node * node_ports_ + port])];
     const uint64_t hash = flow_hash(frame.data(), frame.bytes, info, salt_);
     return &out[first_spine + hash % s_.fabric.spines];
   }
@@ -145,7 +155,8 @@ class Switch : public Process {
       FrameRef copy = frames_.make(frame->data(), frame->bytes);
       copy->flags = frame->flags | kFrameCopy;
       ++counts.duplicated;
-      post(id(), at + static_cast<Ps>(port.duplicate.below(static_cast<uint64_t>(port.latency) + 1)), tag, std::move(copy));
+      post(id(), at + static_cast<Ps>(port.duplicate.below(static_cast<uint64_t>(port.latency) + 1)), tag,
+           std::move(copy));
     }
     post(id(), at, tag, std::move(frame));
   }
@@ -226,10 +237,12 @@ class Switch : public Process {
       const uint64_t first = port.corrupt.below(bits);
       flip(first);
       // The others never hit the first again, so the frame does differ.
-      for (uint64_t more = port.corrupt.below(3); more > 0; --more) flip((first + 1 + port.corrupt.below(bits - 1)) % bits);
+      for (uint64_t more = port.corrupt.below(3); more > 0; --more)
+        flip((first + 1 + port.corrupt.below(bits - 1)) % bits);
       frame->flags |= kFrameCorrupt;
       ++counts.corrupted;
-      lost(frame, info, arrives, LossReason::kCorrupt);  // the frame itself is delivered, for the node to refuse
+      lost(frame, info, arrives,
+           LossReason::kCorrupt);  // the frame itself is delivered, for the node to refuse
     }
     return true;
   }
@@ -288,7 +301,8 @@ Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t po
     return d.plane == static_cast<int>(plane) && d.leaf < 0;
   };
   const auto core_fault = [](const DownFault& d, uint32_t plane, uint32_t leaf, uint32_t spine) {
-    return d.plane == static_cast<int>(plane) && d.leaf == static_cast<int>(leaf) && d.spine == static_cast<int>(spine);
+    return d.plane == static_cast<int>(plane) && d.leaf == static_cast<int>(leaf) &&
+           d.spine == static_cast<int>(spine);
   };
   const auto host_fault = [](const DownFault& d, uint32_t node, uint32_t port) {
     return d.node == static_cast<int>(node) && d.port == static_cast<int>(port);
@@ -297,13 +311,15 @@ Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t po
   for (uint32_t plane = 0; plane < s.planes; ++plane) {
     std::vector<Switch*> leaf_of(leaves), spine_of(spines);
     for (uint32_t l = 0; l < leaves; ++l) {
-      auto sw = std::make_unique<Switch>(s, frames, fmt::format("plane {} leaf {}", plane, l), plane, static_cast<int>(l), ports);
+      auto sw = std::make_unique<Switch>(s, frames, fmt::format("plane {} leaf {}", plane, l), plane,
+                                         static_cast<int>(l), ports);
       kernel.add(*sw);
       leaf_of[l] = sw.get();
       switches_.push_back(std::move(sw));
     }
     for (uint32_t i = 0; i < spines; ++i) {
-      auto sw = std::make_unique<Switch>(s, frames, fmt::format("plane {} spine {}", plane, i), plane, -1, ports);
+      auto sw =
+          std::make_unique<Switch>(s, frames, fmt::format("plane {} spine {}", plane, i), plane, -1, ports);
       kernel.add(*sw);
       spine_of[i] = sw.get();
       switches_.push_back(std::move(sw));
@@ -326,7 +342,8 @@ Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t po
           for (const DropFault& d : s.faults.drop) {
             if (d.node == node && d.port == port) o.drop_list.emplace_back(d.kind, d.n);
           }
-          dead(o.down, [&](const DownFault& d) { return plane_fault(d, plane) || host_fault(d, node, port); });
+          dead(o.down,
+               [&](const DownFault& d) { return plane_fault(d, plane) || host_fault(d, node, port); });
           Uplink& up = uplink(node, port);
           up.leaf = leaf.id();
           up.latency = latency;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric: per plane a two-level leaf-spine network of store-and-forward switches (one leaf alone when it holds every
-// node). A switch takes a frame when its last bit has arrived, chooses the output (ECMP over the spines by a hash of the
-// 5-tuple), queues it if the queue's byte limit allows, marks CE by the queue it finds, and sends at the link's rate.
+// The fabric: per plane a two-level leaf-spine network of store-and-forward switches (one leaf alone when it
+// holds every node). A switch takes a frame when its last bit has arrived, chooses the output (ECMP over the
+// spines by a hash of the 5-tuple), queues it if the queue's byte limit allows, marks CE by the queue it
+// finds, and sends at the link's rate.
 //
-// A queue is not simulated frame by frame: at enqueue the departure is known (FIFO, fixed rate), so one event a hop is
-// enough. Faults act where a network would show them: jitter, reorder and copies before the last output queue; loss,
-// listed drops and corruption behind it, at the receiving host port; down times on the link a frame is on.
+// A queue is not simulated frame by frame: at enqueue the departure is known (FIFO, fixed rate), so one event
+// a hop is enough. Faults act where a network would show them: jitter, reorder and copies before the last
+// output queue; loss, listed drops and corruption behind it, at the receiving host port; down times on the
+// link a frame is on.
 //
-// Event times: a frame reaches a switch with its last bit and a host with its first bit (hosts pace beats themselves).
-// A frame of b bytes occupies a link for (max(b, 60) + 24) bytes: preamble, FCS and inter-frame gap included.
+// Event times: a frame reaches a switch with its last bit and a host with its first bit (hosts pace beats
+// themselves). A frame of b bytes occupies a link for (max(b, 60) + 24) bytes: preamble, FCS and inter-frame
+// gap included.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +35,17 @@ inline constexpr uint32_t kFcsBytes = 4;
 
 // Time on a link, rounded up to a picosecond (exact for rates that divide 8 Tb/s).
 constexpr Ps wire_ps(uint32_t bytes, int64_t rate_mbps) {
-  const int64_t wire_bits = (int64_t{bytes < kMinFrameBytes ? kMinFrameBytes : bytes} + kWireOverheadBytes) * 8;
+  const int64_t wire_bits =
+      (int64_t{bytes < kMinFrameBytes ? kMinFrameBytes : bytes} + kWireOverheadBytes) * 8;
   return (wire_bits * 1'000'000 + rate_mbps - 1) / rate_mbps;
 }
 int64_t to_mbps(double gbps);
 
 struct LinkCounts {
-  std::string name;          // "plane 0: leaf 1 -> node 5 port 0"
+  std::string name;  // "plane 0: leaf 1 -> node 5 port 0"
   uint32_t plane = 0;
-  uint64_t frames = 0;       // that the link carried, lost ones included
-  uint64_t bytes = 0;        // of those, without wire overhead
+  uint64_t frames = 0;  // that the link carried, lost ones included
+  uint64_t bytes = 0;   // of those, without wire overhead
   uint64_t ce_marked = 0;
   uint64_t drop_queue = 0;
   uint64_t drop_down = 0;
@@ -78,8 +82,8 @@ class Switch;
 
 class Fabric {
  public:
-  // Adds its switches to the kernel. Hosts must have the process numbers 0 .. nodes-1; an event for host k has the port as
-  // its tag. `ports` per node.
+  // Adds its switches to the kernel. Hosts must have the process numbers 0 .. nodes-1; an event for host k
+  // has the port as its tag. `ports` per node.
   Fabric(Kernel& kernel, FramePool& frames, const Scenario& scenario, uint32_t ports);
   ~Fabric();
 
@@ -87,7 +91,7 @@ class Fabric {
 
   // Between windows.
   std::vector<WireLog*> logs();
-  FabricCounts counts() const;             // of the switches: duplicated, corrupted, marks, drops
+  FabricCounts counts() const;  // of the switches: duplicated, corrupted, marks, drops
   std::vector<const LinkCounts*> links() const;
   std::vector<std::pair<std::string, uint64_t>> no_route() const;  // per switch
 

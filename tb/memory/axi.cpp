@@ -42,8 +42,14 @@ uint8_t response(const Memory& m, uint64_t addr, uint64_t bytes) {
 
 AxiReadSlave::AxiReadSlave(AxiShared& shared, const AxiReadPins& pins, uint32_t beat_bytes, std::string name,
                            uint64_t seed)
-    : shared_(shared), pins_(pins), beat_bytes_(beat_bytes), name_(std::move(name)), rng_(seed, 0xa1),
-      stalls_(shared.timing.stall > 0), data_(size_t{kBeats} * beat_bytes), bursts_(kBursts) {
+    : shared_(shared),
+      pins_(pins),
+      beat_bytes_(beat_bytes),
+      name_(std::move(name)),
+      rng_(seed, 0xa1),
+      stalls_(shared.timing.stall > 0),
+      data_(size_t{kBeats} * beat_bytes),
+      bursts_(kBursts) {
   *pins_.arready = 0;
   *pins_.rvalid = 0;
   *pins_.rlast = 0;
@@ -109,11 +115,19 @@ std::string AxiReadSlave::state() const {
   return open_ ? fmt::format("{}: {} reads open{}", name_, open_, offered_ ? ", data offered" : "") : "";
 }
 
-AxiWriteSlave::AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32_t beat_bytes, std::string name,
-                             uint64_t seed)
-    : shared_(shared), pins_(pins), beat_bytes_(beat_bytes), strobe_bytes_(beat_bytes / 8), name_(std::move(name)),
-      rng_(seed, 0xa2), stalls_(shared.timing.stall > 0), data_(size_t{kBeats} * beat_bytes),
-      strobes_(size_t{kBeats} * beat_bytes / 8), bursts_(kBursts), lengths_(kBeats) {
+AxiWriteSlave::AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32_t beat_bytes,
+                             std::string name, uint64_t seed)
+    : shared_(shared),
+      pins_(pins),
+      beat_bytes_(beat_bytes),
+      strobe_bytes_(beat_bytes / 8),
+      name_(std::move(name)),
+      rng_(seed, 0xa2),
+      stalls_(shared.timing.stall > 0),
+      data_(size_t{kBeats} * beat_bytes),
+      strobes_(size_t{kBeats} * beat_bytes / 8),
+      bursts_(kBursts),
+      lengths_(kBeats) {
   *pins_.awready = 0;
   *pins_.wready = 0;
   *pins_.bvalid = 0;
@@ -152,7 +166,8 @@ void AxiWriteSlave::match() {
     first_length_ = (first_length_ + 1) % kBeats;
     --waiting_lengths_;
     if (beats != burst.beats) {
-      refuse(shared_, name_, fmt::format("wlast after {} beats of a burst of {} at {:#x}", beats, burst.beats, burst.addr));
+      refuse(shared_, name_,
+             fmt::format("wlast after {} beats of a burst of {} at {:#x}", beats, burst.beats, burst.addr));
       burst.beats = beats;
     }
     legal(shared_, name_, burst.addr, uint64_t{burst.beats} * beat_bytes_, beat_bytes_);
@@ -209,8 +224,8 @@ void AxiWriteSlave::drive_busy() {
 
 std::string AxiWriteSlave::state() const {
   if (idle()) return "";
-  return fmt::format("{}: {} writes open, {} of them complete, {} beats held{}", name_, open_, complete_, beats_,
-                     offered_ ? ", response offered" : "");
+  return fmt::format("{}: {} writes open, {} of them complete, {} beats held{}", name_, open_, complete_,
+                     beats_, offered_ ? ", response offered" : "");
 }
 
 }  // namespace weft::tb

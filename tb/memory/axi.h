@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4 slaves in front of a Memory, one a master, in order, full-width INCR bursts. The strictest memory that AXI allows:
-// a read returns what memory held when its address was taken, and a write changes memory when its B is offered; so a read
-// sees every write whose B was given, and a master that does not wait for B is caught.
+// AXI4 slaves in front of a Memory, one a master, in order, full-width INCR bursts. The strictest memory that
+// AXI allows: a read returns what memory held when its address was taken, and a write changes memory when its
+// B is offered; so a read sees every write whose B was given, and a master that does not wait for B is
+// caught.
 //
-// All slaves of a node share one bandwidth. Latency is drawn per burst; data and addresses stall at random. Addresses
-// outside the memory answer DECERR, those of Memory::fail_at SLVERR. What AXI forbids (a burst across 4 KB, an unaligned
-// address, wlast at the wrong beat) is an error of the run, kept in Shared::error.
+// All slaves of a node share one bandwidth. Latency is drawn per burst; data and addresses stall at random.
+// Addresses outside the memory answer DECERR, those of Memory::fail_at SLVERR. What AXI forbids (a burst
+// across 4 KB, an unaligned address, wlast at the wrong beat) is an error of the run, kept in Shared::error.
 //
-// A clock cycle has two halves: sample() looks at the pins before the rising edge, drive() sets the inputs after it. All
-// outputs are registered: nothing here depends combinationally on the master.
+// A clock cycle has two halves: sample() looks at the pins before the rising edge, drive() sets the inputs
+// after it. All outputs are registered: nothing here depends combinationally on the master.
 #pragma once
 
 #include <algorithm>
@@ -62,10 +63,10 @@ struct AxiShared {
   AxiShared(Memory& m, const AxiTiming& t) : memory(m), timing(t) {}
   Memory& memory;
   AxiTiming timing;
-  int64_t tokens = 0;       // bytes that may still move in this cycle
+  int64_t tokens = 0;  // bytes that may still move in this cycle
   uint64_t cycle = 0;
-  uint64_t activity = 0;    // beats moved, for the watchdog
-  Status error;             // the first thing AXI forbids
+  uint64_t activity = 0;  // beats moved, for the watchdog
+  Status error;           // the first thing AXI forbids
 
   void next_cycle() {
     ++cycle;
@@ -76,14 +77,15 @@ struct AxiShared {
 struct AxiCounts {
   uint64_t bursts = 0;
   uint64_t beats = 0;
-  uint64_t bytes = 0;       // written: bytes whose strobe was set and that reached memory
-  uint64_t errors = 0;      // bursts answered with SLVERR or DECERR
+  uint64_t bytes = 0;   // written: bytes whose strobe was set and that reached memory
+  uint64_t errors = 0;  // bursts answered with SLVERR or DECERR
 };
 
 class AxiReadSlave {
  public:
   // `beat_bytes` 64 or 128; `name` for messages.
-  AxiReadSlave(AxiShared& shared, const AxiReadPins& pins, uint32_t beat_bytes, std::string name, uint64_t seed);
+  AxiReadSlave(AxiShared& shared, const AxiReadPins& pins, uint32_t beat_bytes, std::string name,
+               uint64_t seed);
   void sample() {
     if (*pins_.arvalid && *pins_.arready) accept();
     if (offered_ && *pins_.rready) taken();
@@ -119,14 +121,15 @@ class AxiReadSlave {
   std::vector<Burst> bursts_;  // ring
   uint32_t first_beat_ = 0, beats_ = 0;
   uint32_t first_burst_ = 0, open_ = 0;
-  uint32_t sent_ = 0;          // beats of the first burst that the master has taken
+  uint32_t sent_ = 0;  // beats of the first burst that the master has taken
   bool offered_ = false;
   AxiCounts counts_;
 };
 
 class AxiWriteSlave {
  public:
-  AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32_t beat_bytes, std::string name, uint64_t seed);
+  AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32_t beat_bytes, std::string name,
+                uint64_t seed);
   void sample() {
     if (*pins_.awvalid && *pins_.awready) accept_address();
     if (*pins_.wvalid && *pins_.wready) accept_data();
@@ -165,11 +168,12 @@ class AxiWriteSlave {
   bool stalls_;
   std::vector<uint8_t> data_, strobes_;  // rings of beats
   std::vector<Burst> bursts_;            // ring; the first `complete_` have all their data
-  std::vector<uint32_t> lengths_;        // ring: beats of bursts whose data is complete but whose address is not there
+  std::vector<uint32_t>
+      lengths_;  // ring: beats of bursts whose data is complete but whose address is not there
   uint32_t first_beat_ = 0, beats_ = 0;
   uint32_t first_burst_ = 0, open_ = 0, complete_ = 0;
   uint32_t first_length_ = 0, waiting_lengths_ = 0;
-  uint32_t partial_ = 0;                 // beats of the burst whose wlast has not come
+  uint32_t partial_ = 0;  // beats of the burst whose wlast has not come
   bool offered_ = false;
   AxiCounts counts_;
 };

@@ -13,6 +13,8 @@ Memory::Memory(uint64_t base, uint64_t bytes) : base_(base), bytes_(bytes) {
   data_ = static_cast<uint8_t*>(p);
 }
 
-Memory::~Memory() { munmap(data_, bytes_); }
+Memory::~Memory() {
+  munmap(data_, bytes_);
+}
 
 }  // namespace weft::tb

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one node: plain bytes at [base, base + size), allocated when touched, zero at first. The host reads and
-// writes it directly (Hal, tests); the node through AXI (tb/memory/axi.h).
+// The memory of one node: plain bytes at [base, base + size), allocated when touched, zero at first. The host
+// reads and writes it directly (Hal, tests); the node through AXI (tb/memory/axi.h).
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thing with ports: all that the fabric knows of a node. Verilated nodes and reference endpoints are two bodies of it.
+// A thing with ports: all that the fabric knows of a node. Verilated nodes and reference endpoints are two
+// bodies of it.
 //
-// An endpoint runs on one thread at a time, but not always the same one. Within a window it is given all frames whose
-// first bit arrives in it (on_frame, in order of time), then advance_to(end of the window).
+// An endpoint runs on one thread at a time, but not always the same one. Within a window it is given all
+// frames whose first bit arrives in it (on_frame, in order of time), then advance_to(end of the window).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,19 +29,19 @@ class HostQueue;
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
-  // Puts a frame on the link of a port. `first_bit` may lie in the past, `last_bit` (inter-frame gap included) may not.
-  // Frames of a port do not overlap.
+  // Puts a frame on the link of a port. `first_bit` may lie in the past, `last_bit` (inter-frame gap
+  // included) may not. Frames of a port do not overlap.
   virtual void send(uint32_t port, Ps first_bit, Ps last_bit, FrameRef frame) = 0;
 };
 
 struct NodeEnv {
   uint32_t node = 0;
-  uint64_t seed = 1;              // the node's own
+  uint64_t seed = 1;  // the node's own
   const Scenario* scenario = nullptr;
   FramePool* frames = nullptr;
   FrameSink* sink = nullptr;
-  WaveConfig waves;               // file empty: none for this node
-  bool engine_trace = false;      // keep EngineEvents for a timeline
+  WaveConfig waves;           // file empty: none for this node
+  bool engine_trace = false;  // keep EngineEvents for a timeline
 };
 
 // Issue or completion of a work-queue entry.
@@ -64,17 +65,17 @@ class Endpoint {
   virtual Ps wants_at() const = 0;
 
   // The rest is read between windows.
-  virtual bool idle() const = 0;                      // nothing unsettled, nothing to do
+  virtual bool idle() const = 0;  // nothing unsettled, nothing to do
   virtual uint64_t cycles() const { return 0; }
-  virtual uint64_t activity() const { return 0; }     // grows with every useful event inside, for the watchdog
+  virtual uint64_t activity() const { return 0; }  // grows with every useful event inside, for the watchdog
   virtual uint64_t rx_bytes_written() const { return 0; }  // payload that the receive side wrote to memory
-  virtual Status status() const { return {}; }        // the first thing that must never happen
-  virtual std::string state() const { return ""; }    // for the report of a hang
+  virtual Status status() const { return {}; }             // the first thing that must never happen
+  virtual std::string state() const { return ""; }         // for the report of a hang
   virtual nlohmann::json stats() const;
   virtual HostQueue* host() { return nullptr; }
   virtual Memory* memory() { return nullptr; }
   virtual std::vector<EngineEvent>* engine_events() { return nullptr; }
-  virtual Status finish() { return {}; }              // closes files
+  virtual Status finish() { return {}; }  // closes files
 };
 
 }  // namespace weft::tb

@@ -23,8 +23,12 @@ HostQueue::HostQueue(const AxiLitePins& csr, const DoorbellPins& doorbell) : csr
   *db_.bready = 1;
 }
 
-void HostQueue::write(uint32_t addr, uint32_t value) { ops_.push_back({Kind::kWrite, addr, value, {}}); }
-void HostQueue::read(uint32_t addr) { ops_.push_back({Kind::kRead, addr, 0, {}}); }
+void HostQueue::write(uint32_t addr, uint32_t value) {
+  ops_.push_back({Kind::kWrite, addr, value, {}});
+}
+void HostQueue::read(uint32_t addr) {
+  ops_.push_back({Kind::kRead, addr, 0, {}});
+}
 void HostQueue::doorbell(const void* bytes64) {
   Op& op = ops_.emplace_back(Op{Kind::kDoorbell, 0, 0, {}});
   std::memcpy(op.bytes.data(), bytes64, op.bytes.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host asked of a node and the node has not done yet: register accesses over AXI4-Lite and doorbells over the
-// express window, one at a time, in the order of the calls.
+// What the host asked of a node and the node has not done yet: register accesses over AXI4-Lite and doorbells
+// over the express window, one at a time, in the order of the calls.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class HostQueue {
   // Host side, between windows.
   void write(uint32_t addr, uint32_t value);
   void doorbell(const void* bytes64);
-  void read(uint32_t addr);                // its answer becomes last_read() when reads_answered() has grown
+  void read(uint32_t addr);  // its answer becomes last_read() when reads_answered() has grown
   uint64_t reads_answered() const { return reads_answered_; }
   uint32_t last_read() const { return last_read_; }
   bool empty() const { return state_ == State::kIdle && ops_.empty(); }

@@ -125,7 +125,8 @@ void MacPort::drive_rx(Ps next_edge) {
 
 std::string MacPort::state() const {
   if (idle()) return "";
-  return fmt::format("MAC {}: {} frames arriving, {} bytes of a frame to send collected", port_, rx_count_, tx_bytes_);
+  return fmt::format("MAC {}: {} frames arriving, {} bytes of a frame to send collected", port_, rx_count_,
+                     tx_bytes_);
 }
 
 }  // namespace weft::tb

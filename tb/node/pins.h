@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pins of a node (rtl/node, flat ports) by address, so that everything which wiggles them is compiled once and the
-// Verilated class appears in one place only (tb/node/verilated_model.h).
+// The pins of a node (rtl/node, flat ports) by address, so that everything which wiggles them is compiled
+// once and the Verilated class appears in one place only (tb/node/verilated_model.h).
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ struct NodePins {
   AxiLitePins csr;
   DoorbellPins doorbell;
   MacPins mac;
-  AxiReadPins tx_read[2];   // m_axi_tx0, m_axi_tx1
-  AxiWritePins rx_write[2]; // m_axi_rx0, m_axi_rx1
+  AxiReadPins tx_read[2];    // m_axi_tx0, m_axi_tx1
+  AxiWritePins rx_write[2];  // m_axi_rx0, m_axi_rx1
   AxiReadPins me_read;
   AxiWritePins me_write;
   AxiReadPins nmc_a, nmc_b;
@@ -80,7 +80,7 @@ class NodeModel {
   virtual bool can_trace() const = 0;             // built with waves
   virtual bool open_waves(const char* path) = 0;  // before the first eval
   virtual void dump_waves(int64_t time_ps) = 0;
-  virtual bool close_waves() = 0;                 // false: the file could not be written
+  virtual bool close_waves() = 0;  // false: the file could not be written
 };
 
 }  // namespace weft::tb

@@ -13,7 +13,9 @@
 
 namespace weft::tb {
 
-nlohmann::json Endpoint::stats() const { return nlohmann::json::object(); }
+nlohmann::json Endpoint::stats() const {
+  return nlohmann::json::object();
+}
 
 NodeFactory rtl_nodes(ModelFactory make_model) {
   return [make_model = std::move(make_model)](const NodeEnv& env) -> std::unique_ptr<Endpoint> {
@@ -27,7 +29,9 @@ AxiTiming timing(const MemoryConfig& m) {
   return {m.latency_min_cycles, m.latency_max_cycles, m.bandwidth_bytes_per_cycle, m.stall};
 }
 
-uint64_t memory_base(uint32_t node) { return uint64_t{node + 1} << 32; }
+uint64_t memory_base(uint32_t node) {
+  return uint64_t{node + 1} << 32;
+}
 
 }  // namespace
 
@@ -61,7 +65,8 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
       wave_error_ = Status::error(fmt::format("{}: this program is built without waves", env.waves.file));
     } else if (std::FILE* f = std::fopen(env.waves.file.c_str(), "wb"); !f) {
       // The wave library reports nothing: try first.
-      wave_error_ = Status::error(fmt::format("{}: cannot be written: {}", env.waves.file, std::strerror(errno)));
+      wave_error_ =
+          Status::error(fmt::format("{}: cannot be written: {}", env.waves.file, std::strerror(errno)));
     } else {
       std::fclose(f);
       waves_ = model_->open_waves(env.waves.file.c_str());
@@ -169,7 +174,9 @@ Status RtlNode::status() const {
     return Status::error(fmt::format("node {}: {}", env_.node, what));
   };
   if (!wave_error_.ok()) return wave_error_;
-  if (rtl_failed_) return in_node(fmt::format("an assertion of the RTL failed in cycle {} (its message is above)", cycle_ - 1));
+  if (rtl_failed_)
+    return in_node(
+        fmt::format("an assertion of the RTL failed in cycle {} (its message is above)", cycle_ - 1));
   if (!axi_.error.ok()) return in_node(axi_.error.text());
   for (const MacPort& mac : macs_) {
     if (!mac.error().ok()) return in_node(mac.error().text());
@@ -196,8 +203,12 @@ nlohmann::json RtlNode::stats() const {
   j["host_errors"] = host_.errors();
   for (const MacPort& mac : macs_) {
     const MacCounts& c = mac.counts();
-    j["mac"].push_back({{"tx_frames", c.tx_frames}, {"tx_bytes", c.tx_bytes}, {"rx_frames", c.rx_frames},
-                        {"rx_bytes", c.rx_bytes}, {"tx_stall_cycles", c.tx_stall_cycles}, {"underruns", c.underruns}});
+    j["mac"].push_back({{"tx_frames", c.tx_frames},
+                        {"tx_bytes", c.tx_bytes},
+                        {"rx_frames", c.rx_frames},
+                        {"rx_bytes", c.rx_bytes},
+                        {"tx_stall_cycles", c.tx_stall_cycles},
+                        {"underruns", c.underruns}});
   }
   const auto axi = [](const AxiCounts& c) {
     return nlohmann::json{{"bursts", c.bursts}, {"beats", c.beats}, {"bytes", c.bytes}, {"errors", c.errors}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Verilated node as an Endpoint: clock and reset, MACs, host queue, memory behind its AXI masters, waves.
 //
-// One clock cycle is: sample all pins, rising edge (old inputs), drive new inputs, falling edge (settles what depends on
-// inputs). What has nothing valid costs a test of a byte.
+// One clock cycle is: sample all pins, rising edge (old inputs), drive new inputs, falling edge (settles what
+// depends on inputs). What has nothing valid costs a test of a byte.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@
 namespace weft::tb {
 
 // make_verilated_node<V...> of tb/node/verilated_model.h is one.
-using ModelFactory = std::function<std::unique_ptr<NodeModel>(const std::string& name, uint64_t seed, bool traced)>;
+using ModelFactory =
+    std::function<std::unique_ptr<NodeModel>(const std::string& name, uint64_t seed, bool traced)>;
 
 NodeFactory rtl_nodes(ModelFactory make_model);
 

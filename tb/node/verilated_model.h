@@ -5,8 +5,8 @@
 //   #include "tb/node/verilated_model.h"
 //   auto factory = rtl_nodes(make_verilated_node<Vnic100>);
 //
-// Any number of instances; each has a context of its own, so they may run on different threads. Waves exist in programs
-// linked with the tracing twin of the model (<name>_fst, which defines VM_TRACE_FST).
+// Any number of instances; each has a context of its own, so they may run on different threads. Waves exist
+// in programs linked with the tracing twin of the model (<name>_fst, which defines VM_TRACE_FST).
 #pragma once
 
 #include <verilated.h>
@@ -24,8 +24,12 @@
 namespace weft::tb {
 
 // Buses of up to 64 bits are integers, wider ones arrays of 32-bit words; both are little-endian words.
-inline uint32_t* pin_words(QData& q) { return reinterpret_cast<uint32_t*>(&q); }
-inline uint32_t* pin_words(IData& i) { return &i; }
+inline uint32_t* pin_words(QData& q) {
+  return reinterpret_cast<uint32_t*>(&q);
+}
+inline uint32_t* pin_words(IData& i) {
+  return &i;
+}
 template <std::size_t N>
 uint32_t* pin_words(VlWide<N>& w) {
   return w.data();
@@ -38,7 +42,8 @@ uint8_t* pin_bytes(T& bus) {
 template <class Model>
 class VerilatedNode final : public NodeModel {
  public:
-  VerilatedNode(const std::string& name, uint64_t seed, bool traced) : context_(std::make_unique<VerilatedContext>()) {
+  VerilatedNode(const std::string& name, uint64_t seed, bool traced)
+      : context_(std::make_unique<VerilatedContext>()) {
     context_->randReset(2);
     context_->randSeed(static_cast<int>(seed % 0x7fff'fffe) + 1);
     context_->fatalOnError(false);  // a failed assertion ends the run with a message, not the program
@@ -67,7 +72,9 @@ class VerilatedNode final : public NodeModel {
     waves_->open(path);
     return waves_->isOpen();
   }
-  void dump_waves(int64_t time_ps) override { waves_->dump(static_cast<uint64_t>(time_ps)); }
+  void dump_waves(int64_t time_ps) override {
+    waves_->dump(static_cast<uint64_t>(time_ps));
+  }
   bool close_waves() override {
     waves_->close();
     waves_.reset();
@@ -75,52 +82,50 @@ class VerilatedNode final : public NodeModel {
     return ::stat(path_.c_str(), &s) == 0 && s.st_size > 0;
   }
 #else
-  bool open_waves(const char*) override { return false; }
+  bool open_waves(const char*) override {
+    return false;
+  }
   void dump_waves(int64_t) override {}
-  bool close_waves() override { return true; }
+  bool close_waves() override {
+    return true;
+  }
 #endif
 
  private:
-#define WEFT_BIND_READ(target, prefix)                              \
-  target = {&m.prefix##_araddr,                                     \
-            &m.prefix##_arlen,                                      \
-            &m.prefix##_arvalid,                                    \
-            &m.prefix##_arready,                                    \
-            pin_words(m.prefix##_rdata),                            \
-            &m.prefix##_rresp,                                      \
-            &m.prefix##_rlast,                                      \
-            &m.prefix##_rvalid,                                     \
-            &m.prefix##_rready}
-#define WEFT_BIND_WRITE(target, prefix)                             \
-  target = {&m.prefix##_awaddr,                                     \
-            &m.prefix##_awlen,                                      \
-            &m.prefix##_awvalid,                                    \
-            &m.prefix##_awready,                                    \
-            pin_words(m.prefix##_wdata),                            \
-            pin_bytes(m.prefix##_wstrb),                            \
-            &m.prefix##_wlast,                                      \
-            &m.prefix##_wvalid,                                     \
-            &m.prefix##_wready,                                     \
-            &m.prefix##_bresp,                                      \
-            &m.prefix##_bvalid,                                     \
-            &m.prefix##_bready}
+#define WEFT_BIND_READ(target, prefix) \
+  target = {                           \
+    &m.prefix##_araddr,                \
+    &m.prefix##_arlen,                 \
+    &m.prefix##_arvalid,               \
+    &m.prefix##_arready,               \
+    pin_words(m.prefix##_rdata),       \
+    &m.prefix##_rresp,                 \
+    &m.prefix##_rlast,                 \
+    &m.prefix##_rvalid,                \
+    &m.prefix##_rready                 \
+  }
+#define WEFT_BIND_WRITE(target, prefix)                                                    \
+  target = {&m.prefix##_awaddr,  &m.prefix##_awlen,           &m.prefix##_awvalid,         \
+            &m.prefix##_awready, pin_words(m.prefix##_wdata), pin_bytes(m.prefix##_wstrb), \
+            &m.prefix##_wlast,   &m.prefix##_wvalid,          &m.prefix##_wready,          \
+            &m.prefix##_bresp,   &m.prefix##_bvalid,          &m.prefix##_bready}
   void bind() {
     Model& m = *model_;
     pins_.clk = &m.clk_i;
     pins_.rst = &m.rst_i;
-    pins_.csr = {&m.s_axil_awaddr,  &m.s_axil_awvalid, &m.s_axil_awprot, &m.s_axil_awready, &m.s_axil_wdata,
-                 &m.s_axil_wstrb,   &m.s_axil_wvalid,  &m.s_axil_wready, &m.s_axil_bresp,   &m.s_axil_bvalid,
-                 &m.s_axil_bready,  &m.s_axil_araddr,  &m.s_axil_arvalid, &m.s_axil_arprot, &m.s_axil_arready,
-                 &m.s_axil_rdata,   &m.s_axil_rresp,   &m.s_axil_rvalid, &m.s_axil_rready};
-    pins_.doorbell = {&m.s_axi_db_awaddr, &m.s_axi_db_awlen,
-                      &m.s_axi_db_awvalid, &m.s_axi_db_awready,
-                      pin_words(m.s_axi_db_wdata), pin_bytes(m.s_axi_db_wstrb),
-                      &m.s_axi_db_wlast, &m.s_axi_db_wvalid,
-                      &m.s_axi_db_wready, &m.s_axi_db_bresp,
-                      &m.s_axi_db_bvalid, &m.s_axi_db_bready};
-    pins_.mac = {pin_words(m.m_axis_tx_tdata), pin_bytes(m.m_axis_tx_tkeep), &m.m_axis_tx_tvalid, &m.m_axis_tx_tready,
-                 &m.m_axis_tx_tlast, pin_words(m.s_axis_rx_tdata), pin_bytes(m.s_axis_rx_tkeep), &m.s_axis_rx_tvalid,
-                 &m.s_axis_rx_tlast, &m.s_axis_rx_tuser};
+    pins_.csr = {&m.s_axil_awaddr, &m.s_axil_awvalid, &m.s_axil_awprot,  &m.s_axil_awready, &m.s_axil_wdata,
+                 &m.s_axil_wstrb,  &m.s_axil_wvalid,  &m.s_axil_wready,  &m.s_axil_bresp,   &m.s_axil_bvalid,
+                 &m.s_axil_bready, &m.s_axil_araddr,  &m.s_axil_arvalid, &m.s_axil_arprot,  &m.s_axil_arready,
+                 &m.s_axil_rdata,  &m.s_axil_rresp,   &m.s_axil_rvalid,  &m.s_axil_rready};
+    pins_.doorbell = {&m.s_axi_db_awaddr,  &m.s_axi_db_awlen,           &m.s_axi_db_awvalid,
+                      &m.s_axi_db_awready, pin_words(m.s_axi_db_wdata), pin_bytes(m.s_axi_db_wstrb),
+                      &m.s_axi_db_wlast,   &m.s_axi_db_wvalid,          &m.s_axi_db_wready,
+                      &m.s_axi_db_bresp,   &m.s_axi_db_bvalid,          &m.s_axi_db_bready};
+    pins_.mac = {pin_words(m.m_axis_tx_tdata), pin_bytes(m.m_axis_tx_tkeep),
+                 &m.m_axis_tx_tvalid,          &m.m_axis_tx_tready,
+                 &m.m_axis_tx_tlast,           pin_words(m.s_axis_rx_tdata),
+                 pin_bytes(m.s_axis_rx_tkeep), &m.s_axis_rx_tvalid,
+                 &m.s_axis_rx_tlast,           &m.s_axis_rx_tuser};
     WEFT_BIND_READ(pins_.tx_read[0], m_axi_tx0);
     WEFT_BIND_READ(pins_.tx_read[1], m_axi_tx1);
     WEFT_BIND_WRITE(pins_.rx_write[0], m_axi_rx0);

@@ -18,7 +18,7 @@ size_t thread_number() {
 }  // namespace
 
 FramePool::~FramePool() {
-  for (void* chunk : chunks_) ::operator delete(chunk, std::align_val_t{64});
+  for (void* chunk : chunks_) ::operator delete (chunk, std::align_val_t{64});
 }
 
 FrameRef FramePool::make(size_t capacity) {
@@ -56,7 +56,7 @@ void FramePool::refill(Cache& cache, size_t size_class) {
   std::lock_guard lock(common_mutex_);
   if (!common_[size_class]) {
     const size_t stride = (Frame::kHeaderBytes + kClassBytes[size_class] + 63) & ~size_t{63};
-    auto* chunk = static_cast<uint8_t*>(::operator new(stride * kBatch, std::align_val_t{64}));
+    auto* chunk = static_cast<uint8_t*>(::operator new (stride* kBatch, std::align_val_t{64}));
     chunks_.push_back(chunk);
     allocations_.fetch_add(1, std::memory_order_relaxed);
     for (size_t i = 0; i < kBatch; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames on the wire: reference-counted buffers from a pool. After warm-up nothing is allocated per packet; a frame that
-// several hold (queue, capture, receiver) is shared and must be copied before it is changed (FramePool::writable).
+// Frames on the wire: reference-counted buffers from a pool. After warm-up nothing is allocated per packet; a
+// frame that several hold (queue, capture, receiver) is shared and must be copied before it is changed
+// (FramePool::writable).
 //
 // The pool may be used from several threads; each keeps a small cache of free buffers.
 #pragma once
@@ -20,10 +21,10 @@ class FramePool;
 inline constexpr size_t kMaxFrameBytes = 9600;  // buffers of the large class; longer frames cannot be made
 
 enum FrameFlag : uint8_t {
-  kFrameCorrupt = 1,    // the fabric flipped bits
-  kFrameCopy = 2,       // the fabric made this copy
-  kFrameMacError = 4,   // the MAC reports a bad FCS (tuser)
-  kFrameInjected = 8    // a test put it at the port; it never crossed the fabric
+  kFrameCorrupt = 1,   // the fabric flipped bits
+  kFrameCopy = 2,      // the fabric made this copy
+  kFrameMacError = 4,  // the MAC reports a bad FCS (tuser)
+  kFrameInjected = 8   // a test put it at the port; it never crossed the fabric
 };
 
 struct Frame {
@@ -82,8 +83,8 @@ class FramePool {
   friend class FrameRef;
   static constexpr size_t kClasses = 2;
   static constexpr size_t kClassBytes[kClasses] = {256, kMaxFrameBytes};
-  static constexpr size_t kCaches = 16;   // threads beyond that share
-  static constexpr size_t kBatch = 32;    // frames moved between a cache and the common list
+  static constexpr size_t kCaches = 16;  // threads beyond that share
+  static constexpr size_t kBatch = 32;   // frames moved between a cache and the common list
   struct alignas(64) Cache {
     std::mutex mutex;
     Frame* free[kClasses] = {};

@@ -36,8 +36,9 @@ void Process::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
   }
   if (time < kernel_->window_end_) {
     // Would be seen late or not depending on the threads: never go on.
-    std::fprintf(stderr, "simulator: process %u posts to %u at %lld ps, inside the window that ends at %lld ps\n", id_,
-                 to, static_cast<long long>(time), static_cast<long long>(kernel_->window_end_));
+    std::fprintf(stderr,
+                 "simulator: process %u posts to %u at %lld ps, inside the window that ends at %lld ps\n",
+                 id_, to, static_cast<long long>(time), static_cast<long long>(kernel_->window_end_));
     std::abort();
   }
   Process& destination = *kernel_->processes_[to];

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conservative parallel discrete-event simulation.
 //
-// Processes (nodes, switches) own their state and talk by events only. An event for another process must lie at least the
-// lookahead ahead, so all processes may run a window of that length without hearing of each other:
+// Processes (nodes, switches) own their state and talk by events only. An event for another process must lie
+// at least the lookahead ahead, so all processes may run a window of that length without hearing of each
+// other:
 //
 //     window n                     window n+1
-//   | A: events, then advance_to | ...            one barrier per window; callbacks of on_window_end run there, alone
-//   | B: events, then advance_to | ...
+//   | A: events, then advance_to | ...            one barrier per window; callbacks of on_window_end run
+//   there, alone | B: events, then advance_to | ...
 //
-// A process sees its events in the order (time, source process, number within the source). Neither the number of threads
-// nor who runs which process can change that order, so the same seed gives the same bits.
+// A process sees its events in the order (time, source process, number within the source). Neither the number
+// of threads nor who runs which process can change that order, so the same seed gives the same bits.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ using ProcessId = uint32_t;
 struct Event {
   Ps time = 0;
   ProcessId source = 0;
-  uint32_t tag = 0;       // meaning is between source and destination: port, kind
+  uint32_t tag = 0;  // meaning is between source and destination: port, kind
   uint64_t sequence = 0;
   FrameRef frame;
 };
@@ -93,8 +94,8 @@ class Kernel {
   // Called at the barrier, on the thread that runs the simulation, with the end of the window.
   void on_window_end(std::function<void(Ps end)> callback) { callbacks_.push_back(std::move(callback)); }
 
-  // Runs one window and returns its end (== now()). The window starts where something happens first, and is cut at
-  // `limit`; now() is `limit` afterwards if nothing happens before.
+  // Runs one window and returns its end (== now()). The window starts where something happens first, and is
+  // cut at `limit`; now() is `limit` afterwards if nothing happens before.
   Ps run_window(Ps limit);
 
   // For the caller of run_window, between windows: an event from outside. time >= now().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deterministic random numbers (splitmix64): one generator per purpose, seeded by (seed, stream), so that switching one
-// kind of fault on does not change the draws of another.
+// Deterministic random numbers (splitmix64): one generator per purpose, seeded by (seed, stream), so that
+// switching one kind of fault on does not change the draws of another.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ constexpr uint64_t mix64(uint64_t x) {
 
 class Rng {
  public:
-  explicit Rng(uint64_t seed = 1, uint64_t stream = 0) : state_(mix64(seed ^ mix64(stream + 0x9e3779b97f4a7c15u))) {}
+  explicit Rng(uint64_t seed = 1, uint64_t stream = 0)
+      : state_(mix64(seed ^ mix64(stream + 0x9e3779b97f4a7c15u))) {}
 
   uint64_t next() { return mix64(state_ += 0x9e3779b97f4a7c15u); }
   // Uniform in [0, bound), bound > 0. The bias is below 2^-32 for bounds of 32 bits.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model time: integer picoseconds. Nothing in the simulator uses floating-point time, so the same run gives the same bits.
+// Model time: integer picoseconds. Nothing in the simulator uses floating-point time, so the same run gives
+// the same bits.
 #pragma once
 
 #include <cstdint>

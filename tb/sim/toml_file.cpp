@@ -18,9 +18,11 @@ struct TomlFile::Impl {
   Status first_error;
 
   // The first key, in the order of the file, that was not asked for.
-  void find_unused(const toml::table& table, const std::string& prefix, const toml::node** found, std::string& name) {
+  void find_unused(const toml::table& table, const std::string& prefix, const toml::node** found,
+                   std::string& name) {
     for (auto&& [key, node] : table) {
-      const std::string here = prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
+      const std::string here =
+          prefix.empty() ? std::string(key.str()) : fmt::format("{}.{}", prefix, key.str());
       if (used.count(&node) == 0) {
         if (*found == nullptr || node.source().begin.line < (*found)->source().begin.line) {
           *found = &node;
@@ -46,7 +48,8 @@ namespace {
 
 std::string shown(const toml::node& node) {
   if (node.is_table()) return "{...}";
-  if (const auto* f = node.as_floating_point()) return fmt::format("{}", f->get());  // as written: 0.1, not 0.1000...01
+  if (const auto* f = node.as_floating_point())
+    return fmt::format("{}", f->get());  // as written: 0.1, not 0.1000...01
   std::ostringstream out;
   node.visit([&](auto&& n) { out << n; });
   std::string text = out.str();
@@ -57,7 +60,9 @@ std::string shown(const toml::node& node) {
   return text;
 }
 
-std::string range(auto low, auto high, const char* kind) { return fmt::format("{} from {} to {}", kind, low, high); }
+std::string range(auto low, auto high, const char* kind) {
+  return fmt::format("{} from {} to {}", kind, low, high);
+}
 
 }  // namespace
 
@@ -69,17 +74,22 @@ struct TomlTable::Access {
     if (node) file(t).used.insert(node);
     return node;
   }
-  static std::string name(const TomlTable& t, const char* key) { return t.path_.empty() ? key : t.path_ + "." + key; }
-  static bool refuse(const TomlTable& t, const std::string& name, const toml::node* node, const std::string& expected) {
+  static std::string name(const TomlTable& t, const char* key) {
+    return t.path_.empty() ? key : t.path_ + "." + key;
+  }
+  static bool refuse(const TomlTable& t, const std::string& name, const toml::node* node,
+                     const std::string& expected) {
     TomlFile::Impl& f = file(t);
     if (!f.first_error.ok()) return false;
     const std::string value = node ? " = " + shown(*node) : "";
     const std::string line = node ? fmt::format(":{}", static_cast<unsigned>(node->source().begin.line)) : "";
-    f.first_error = Status::error(fmt::format("{}{}: {}{}: expected {}", f.path, line, name, value, expected));
+    f.first_error =
+        Status::error(fmt::format("{}{}: {}{}: expected {}", f.path, line, name, value, expected));
     return false;
   }
   // Integers between int64 limits; `low` and `high` come as int64 too.
-  static bool integer(TomlTable& t, const char* key, int64_t& value, int64_t low, int64_t high, const char* what) {
+  static bool integer(TomlTable& t, const char* key, int64_t& value, int64_t low, int64_t high,
+                      const char* what) {
     toml::node* node = find(t, key);
     if (!node) return false;
     const std::string expected = *what ? what : range(low, high, "an integer");
@@ -171,7 +181,8 @@ bool read_integers(const toml::array& array, std::vector<int64_t>& values, int64
 
 }  // namespace
 
-bool TomlTable::integers(const char* key, std::vector<int64_t>& values, int64_t low, int64_t high, const char* what) {
+bool TomlTable::integers(const char* key, std::vector<int64_t>& values, int64_t low, int64_t high,
+                         const char* what) {
   toml::node* node = Access::find(*this, key);
   if (!node) return false;
   const std::string expected = *what ? what : range(low, high, "integers");
@@ -196,13 +207,16 @@ bool TomlTable::matrix(const char* key, std::vector<std::vector<int64_t>>& rows,
     const toml::node* bad = &row;
     rows.emplace_back();
     if (!inner || !read_integers(*inner, rows.back(), low, high, &bad)) {
-      return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), rows.size() - 1), bad, expected);
+      return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), rows.size() - 1), bad,
+                            expected);
     }
   }
   return true;
 }
 
-bool TomlTable::has(const char* key) const { return table_ && Access::table(*this)->contains(key); }
+bool TomlTable::has(const char* key) const {
+  return table_ && Access::table(*this)->contains(key);
+}
 
 TomlTable TomlTable::table(const char* key) {
   toml::node* node = Access::find(*this, key);
@@ -281,12 +295,15 @@ Result<TomlFile> TomlFile::parse(const std::string& text, const std::string& pat
     for (char& c : what) {
       if (c == '\n') c = ' ';
     }
-    return Status::error(fmt::format("{}:{}: not TOML: {}", path, static_cast<unsigned>(e.source().begin.line), what));
+    return Status::error(
+        fmt::format("{}:{}: not TOML: {}", path, static_cast<unsigned>(e.source().begin.line), what));
   }
   return TomlFile(std::move(impl));
 }
 
-TomlTable TomlFile::root() { return TomlTable(this, &impl_->root, ""); }
+TomlTable TomlFile::root() {
+  return TomlTable(this, &impl_->root, "");
+}
 
 Status TomlFile::done() {
   if (!impl_->first_error.ok()) return impl_->first_error;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strict reading of TOML: every key is asked for by name with its type and range; what nobody asked for is an error, and
-// so is a wrong type or a value out of range. Errors are one line: "file: key = value: expected ...".
+// Strict reading of TOML: every key is asked for by name with its type and range; what nobody asked for is an
+// error, and so is a wrong type or a value out of range. Errors are one line: "file: key = value: expected
+// ...".
 //
 //   auto file = TomlFile::read("w.toml");               if (!file.ok()) ...
 //   TomlTable t = file.value().root();
 //   t.number("count", count, 0, 1e12, "elements per rank");
 //   for (TomlTable op : t.tables("op")) op.text("kind", kind);
-//   Status s = file.value().done();                     // the first error, or the first key that nobody asked for
+//   Status s = file.value().done();                     // the first error, or the first key that nobody
+//   asked for
 //
-// The functions return whether the key was there and good; errors stick in the file, so a reader may go on and ask once.
+// The functions return whether the key was there and good; errors stick in the file, so a reader may go on
+// and ask once.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +36,10 @@ class TomlTable {
   bool boolean(const char* key, bool& value);
   bool text(const char* key, std::string& value);
   // An array of integers; of arrays of integers.
-  bool integers(const char* key, std::vector<int64_t>& values, int64_t low, int64_t high, const char* what = "");
-  bool matrix(const char* key, std::vector<std::vector<int64_t>>& rows, int64_t low, int64_t high, const char* what = "");
+  bool integers(const char* key, std::vector<int64_t>& values, int64_t low, int64_t high,
+                const char* what = "");
+  bool matrix(const char* key, std::vector<std::vector<int64_t>>& rows, int64_t low, int64_t high,
+              const char* what = "");
 
   bool has(const char* key) const;
   TomlTable table(const char* key);                // empty when absent
@@ -48,7 +53,8 @@ class TomlTable {
  private:
   friend class TomlFile;
   struct Access;
-  TomlTable(TomlFile* file, void* table, std::string path) : file_(file), table_(table), path_(std::move(path)) {}
+  TomlTable(TomlFile* file, void* table, std::string path)
+      : file_(file), table_(table), path_(std::move(path)) {}
   TomlFile* file_;
   void* table_;  // toml::table, or null: an absent table
   std::string path_;

@@ -58,14 +58,16 @@ Status PcapFile::failed() {
 
 Status PcapFile::write_until(Ps end) {
   if (!dumper_ || waiting_.empty()) return {};
-  std::stable_sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) { return a.time < b.time; });
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.time < b.time; });
   size_t n = 0;
   errno = 0;
   for (; n < waiting_.size() && waiting_[n].time < end; ++n) {
     const Ps ns = waiting_[n].time / kNs;
     pcap_pkthdr header{};
     header.ts.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
-    header.ts.tv_usec = static_cast<suseconds_t>(ns % 1'000'000'000);  // nanoseconds in a file of this precision
+    header.ts.tv_usec =
+        static_cast<suseconds_t>(ns % 1'000'000'000);  // nanoseconds in a file of this precision
     header.caplen = header.len = waiting_[n].frame->bytes;
     pcap_dump(reinterpret_cast<u_char*>(dumper_), &header, waiting_[n].frame->data());
   }

@@ -16,7 +16,9 @@ namespace {
 // Track numbers of a node.
 constexpr uint32_t kTx = 100, kRx = 200, kLost = 300, kLanes = 1000;
 
-std::string us(Ps ps) { return fmt::format("{}.{:06}", ps / kUs, ps % kUs); }
+std::string us(Ps ps) {
+  return fmt::format("{}.{:06}", ps / kUs, ps % kUs);
+}
 
 const char* frame_name(const WireRecord& r) {
   switch (r.info.kind) {
@@ -46,7 +48,8 @@ Result<std::unique_ptr<Timeline>> Timeline::create(const std::string& path, uint
   t->buffer_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   for (uint32_t n = 0; n < nodes; ++n) {
     const auto name = [&](const char* what, uint32_t track, const std::string& text) {
-      t->line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":"{}"}}}})", n, track, what, text));
+      t->line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":"{}"}}}})", n, track,
+                          what, text));
     };
     name("process_name", 0, fmt::format("node {}", n));
     for (uint32_t p = 0; p < ports; ++p) {
@@ -71,9 +74,9 @@ void Timeline::line(const std::string& text) {
 
 void Timeline::frame(const WireRecord& r) {
   if (!file_ || r.node >= nodes_.size()) return;
-  const std::string args = fmt::format(
-      R"({{"bytes":{},"path":{},"psn":{},"conn":{},"msg":{},"ce":{}}})", r.bytes, r.info.path, r.info.psn, r.info.dqpn,
-      r.info.msg_no, r.info.ce ? 1 : 0);
+  const std::string args =
+      fmt::format(R"({{"bytes":{},"path":{},"psn":{},"conn":{},"msg":{},"ce":{}}})", r.bytes, r.info.path,
+                  r.info.psn, r.info.dqpn, r.info.msg_no, r.info.ce ? 1 : 0);
   switch (r.what) {
     case WireWhat::kTx:
     case WireWhat::kRx: {
@@ -84,8 +87,8 @@ void Timeline::frame(const WireRecord& r) {
       break;
     }
     case WireWhat::kLost:
-      line(fmt::format(R"({{"ph":"i","s":"t","pid":{},"tid":{},"ts":{},"name":"lost {}: {}","args":{}}})", r.node,
-                       kLost + r.port, us(r.time), frame_name(r), name(r.reason), args));
+      line(fmt::format(R"({{"ph":"i","s":"t","pid":{},"tid":{},"ts":{},"name":"lost {}: {}","args":{}}})",
+                       r.node, kLost + r.port, us(r.time), frame_name(r), name(r.reason), args));
       break;
   }
 }
@@ -99,8 +102,8 @@ void Timeline::engine(uint32_t node, const EngineEvent& e) {
     while (lane < n.lanes.size() && n.lanes[lane]) ++lane;
     if (lane == n.lanes.size()) {
       n.lanes.push_back(false);
-      line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"engine {}"}}}})", node,
-                       kLanes + lane, lane));
+      line(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"engine {}"}}}})",
+                       node, kLanes + lane, lane));
     }
     n.lanes[lane] = true;
     n.open[key] = {e.time, lane, e.opcode};
@@ -117,10 +120,12 @@ void Timeline::engine(uint32_t node, const EngineEvent& e) {
   }
 }
 
-void Timeline::span(uint32_t node, const Open& open, Ps end, uint16_t subgraph, uint32_t entry, const char* status) {
+void Timeline::span(uint32_t node, const Open& open, Ps end, uint16_t subgraph, uint32_t entry,
+                    const char* status) {
   line(fmt::format(
       R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":"{}","args":{{"subgraph":{},"entry":{},"status":"{}"}}}})",
-      node, kLanes + open.lane, us(open.start), us(end - open.start), op_name(open.opcode), subgraph, entry, status));
+      node, kLanes + open.lane, us(open.start), us(end - open.start), op_name(open.opcode), subgraph, entry,
+      status));
 }
 
 Status Timeline::failed() {

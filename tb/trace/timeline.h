@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timeline in the Chrome trace format (ui.perfetto.dev, chrome://tracing): a process per node; tracks for the entries of
-// the engine's window, for what each port sends and receives, and for what was lost on the way to it.
-// The file is complete or not there.
+// Timeline in the Chrome trace format (ui.perfetto.dev, chrome://tracing): a process per node; tracks for the
+// entries of the engine's window, for what each port sends and receives, and for what was lost on the way to
+// it. The file is complete or not there.
 #pragma once
 
 #include <cstdio>
@@ -28,7 +28,7 @@ class Timeline {
   void frame(const WireRecord& record);
   void engine(uint32_t node, const EngineEvent& event);
   Status flush();
-  Status close(Ps now);  // entries still open end at `now`
+  Status close(Ps now);                  // entries still open end at `now`
   void discard() { complete_ = false; }  // remove it after all, at destruction
 
  private:

@@ -14,10 +14,12 @@
 
 namespace weft::tb::echo {
 
-inline constexpr uint32_t kId = 0, kRxBase = 4, kGap = 8, kHasty = 12, kReadBack = 16, kFrames = 20, kResponse = 24,
-                          kCycles = 28;
+inline constexpr uint32_t kId = 0, kRxBase = 4, kGap = 8, kHasty = 12, kReadBack = 16, kFrames = 20,
+                          kResponse = 24, kCycles = 28;
 
-inline NodeFactory nodes() { return rtl_nodes(make_verilated_node<Vtb_echo>); }
+inline NodeFactory nodes() {
+  return rtl_nodes(make_verilated_node<Vtb_echo>);
+}
 
 inline void send(Hal& hal, uint32_t port, uint64_t addr, uint16_t bytes) {
   std::array<uint8_t, 64> db{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An endpoint made of nothing but a list of frames to send and a list of frames that came, and frames to give it.
+// An endpoint made of nothing but a list of frames to send and a list of frames that came, and frames to give
+// it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,10 @@ struct Arrival {
 class SoftNode final : public Endpoint {
  public:
   SoftNode(const NodeEnv& env, uint32_t ports)
-      : node(env.node), env_(env), ports_(ports), wire_free_(ports, 0),
+      : node(env.node),
+        env_(env),
+        ports_(ports),
+        wire_free_(ports, 0),
         rate_mbps_(to_mbps(env.scenario->fabric.rate_gbps)) {}
 
   // Sends at `when`, or when the link is free; call it between windows with when >= now.
@@ -36,20 +40,22 @@ class SoftNode final : public Endpoint {
   }
 
   std::vector<Arrival> arrivals;
-  uint64_t count = 0;      // arrivals, kept or not
+  uint64_t count = 0;  // arrivals, kept or not
   bool keep = true;
   const uint32_t node;
 
   uint32_t ports() const override { return ports_; }
   void on_frame(uint32_t port, Ps first_bit, FrameRef frame) override {
     ++count;
-    if (keep) arrivals.push_back({first_bit, port, {frame->data(), frame->data() + frame->bytes}, frame->flags});
+    if (keep)
+      arrivals.push_back({first_bit, port, {frame->data(), frame->data() + frame->bytes}, frame->flags});
   }
   void advance_to(Ps end) override {
     while (!to_send_.empty() && to_send_.begin()->first < end) {
       auto it = to_send_.begin();
       const Outgoing& o = it->second;
-      env_.sink->send(o.port, it->first, it->first + wire_ps(static_cast<uint32_t>(o.bytes.size()), rate_mbps_),
+      env_.sink->send(o.port, it->first,
+                      it->first + wire_ps(static_cast<uint32_t>(o.bytes.size()), rate_mbps_),
                       env_.frames->make(o.bytes.data(), o.bytes.size()));
       to_send_.erase(it);
     }
@@ -73,7 +79,9 @@ inline NodeFactory soft_nodes(uint32_t ports) {
   return [ports](const NodeEnv& env) { return std::make_unique<SoftNode>(env, ports); };
 }
 
-inline SoftNode& soft(Cluster& cluster, uint32_t node) { return static_cast<SoftNode&>(cluster.node(node)); }
+inline SoftNode& soft(Cluster& cluster, uint32_t node) {
+  return static_cast<SoftNode&>(cluster.node(node));
+}
 
 inline wire::Route route(uint32_t from, uint32_t to, uint32_t port, uint16_t sport = 0xc000) {
   wire::Route r;

@@ -41,7 +41,8 @@ TEST_CASE("check: inspect reads frames and survives anything", "[tb][check][rand
   CHECK(key(data_frame(route(2, 5, 1), 1001, {77, 12, 0xabcd001, true})) != i.key);
   CHECK(key(data_frame(route(2, 4, 1), 1001, {77, 12, 0xabcd000, true})) != i.key);
   CHECK(key(data_frame(route(5, 2, 1), 1001, {77, 12, 0xabcd000, true})) != i.key);
-  for (size_t n = 0; n < frame.size(); ++n) inspect(std::vector<uint8_t>(frame.begin(), frame.begin() + static_cast<long>(n)).data(), n);
+  for (size_t n = 0; n < frame.size(); ++n)
+    inspect(std::vector<uint8_t>(frame.begin(), frame.begin() + static_cast<long>(n)).data(), n);
   weft::test::Rng rng;
   for (int round = 0; round < 2000; ++round) {
     std::vector<uint8_t> noise(rng() % 120);
@@ -82,7 +83,8 @@ TEST_CASE("check: a resend of what was lost is needed, of what had arrived is no
   CHECK((c->traffic() - before).resent == 0);
 }
 
-TEST_CASE("check: a resend that leaves while the original is still under way is not yet needless", "[tb][check]") {
+TEST_CASE("check: a resend that leaves while the original is still under way is not yet needless",
+          "[tb][check]") {
   Scenario s = two_nodes();
   auto c = make(s);
   soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 256, {0, 7, 0x1000, false}));

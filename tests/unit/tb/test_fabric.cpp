@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric between endpoints of a few lines: times, rates, paths, marks, every kind of fault, and the books.
+// The fabric between endpoints of a few lines: times, rates, paths, marks, every kind of fault, and the
+// books.
 #include <catch2/catch.hpp>
 
 #include <cmath>
@@ -31,7 +32,8 @@ void drain(Cluster& c) {
 }
 
 // Frames of both directions and several sizes between all nodes; returns a hash of every arrival.
-uint64_t storm(Scenario s, uint32_t threads, FabricCounts* counts = nullptr, TrafficCounts* traffic = nullptr) {
+uint64_t storm(Scenario s, uint32_t threads, FabricCounts* counts = nullptr,
+               TrafficCounts* traffic = nullptr) {
   s.threads = threads;
   auto c = make(s, 2);
   weft::test::Rng rng(weft::test::seed(), 5);
@@ -108,7 +110,8 @@ TEST_CASE("fabric: a frame takes exactly its serialization and the links' latenc
   CHECK(soft(*c, 0).arrivals.empty());
 }
 
-TEST_CASE("fabric: through a spine a frame is serialized four times, each link at its own rate", "[tb][fabric]") {
+TEST_CASE("fabric: through a spine a frame is serialized four times, each link at its own rate",
+          "[tb][fabric]") {
   Scenario s;
   s.nodes = 4;
   s.planes = 1;
@@ -159,7 +162,8 @@ TEST_CASE("fabric: the queue limit and the ECN thresholds hold to the byte", "[t
   auto c = make(s);
   // Two senders in step: every pair leaves one frame more in the queue.
   for (uint32_t i = 0; i < 60; ++i) {
-    for (uint32_t from : {0u, 1u}) soft(*c, from).send_at(0, 0, data_frame(route(from, 2, 0), 4096, {i, 0, i * 0x1000}));
+    for (uint32_t from : {0u, 1u})
+      soft(*c, from).send_at(0, 0, data_frame(route(from, 2, 0), 4096, {i, 0, i * 0x1000}));
   }
   // Not ECT: never marked.
   for (uint32_t i = 0; i < 60; ++i) {
@@ -168,8 +172,8 @@ TEST_CASE("fabric: the queue limit and the ECN thresholds hold to the byte", "[t
     soft(*c, 1).send_at(0, 0, data_frame(r, 4096, {i + 100, 1, i * 0x1000}));
   }
   drain(*c);
-  // What an independent queue says: frame k of the two senders arrives at slot k/2 (both at once, node 0 first); one
-  // leaves a slot.
+  // What an independent queue says: frame k of the two senders arrives at slot k/2 (both at once, node 0
+  // first); one leaves a slot.
   uint64_t queue = 0, marked = 0, dropped = 0;
   for (int slot = 0; slot < 60; ++slot) {
     if (queue > 0) --queue;
@@ -209,7 +213,8 @@ TEST_CASE("fabric: between the thresholds marks follow the line", "[tb][fabric][
   s.fabric.ecn_pmax = 0.5;
   s.seed = weft::test::seed();
   auto c = make(s);
-  // Four senders at once: the queue grows by three frames per slot, so frame n of 4000 finds about 3/4 n queued.
+  // Four senders at once: the queue grows by three frames per slot, so frame n of 4000 finds about 3/4 n
+  // queued.
   for (uint32_t i = 0; i < 500; ++i) {
     for (uint32_t from = 0; from < 4; ++from) {
       soft(*c, from).send_at(0, 0, data_frame(route(from, 4, 0), 1000, {i, 0, i * 0x1000}));
@@ -266,7 +271,8 @@ TEST_CASE("fabric: a path keeps its order whatever the jitter", "[tb][fabric][ra
   s.seed = weft::test::seed();
   auto c = make(s);
   for (uint32_t i = 0; i < 2000; ++i) {
-    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0, static_cast<uint16_t>(0xc000 + i % 8)), 100, {i, 0, i * 0x1000}));
+    soft(*c, 0).send_at(
+        0, 0, data_frame(route(0, 1, 0, static_cast<uint16_t>(0xc000 + i % 8)), 100, {i, 0, i * 0x1000}));
   }
   drain(*c);
   std::map<uint16_t, uint32_t> last;
@@ -290,7 +296,8 @@ TEST_CASE("fabric: reordering delays the asked share inside a path", "[tb][fabri
   s.faults.reorder_delay_ns = 1000;
   s.seed = weft::test::seed();
   auto c = make(s);
-  for (uint32_t i = 0; i < 4000; ++i) soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 100, {i, 0, i * 0x1000}));
+  for (uint32_t i = 0; i < 4000; ++i)
+    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 100, {i, 0, i * 0x1000}));
   drain(*c);
   uint32_t highest = 0, late = 0;
   for (const Arrival& a : soft(*c, 1).arrivals) {
@@ -311,7 +318,8 @@ TEST_CASE("fabric: loss takes its share of data and acks alike, independently", 
   constexpr uint32_t kFrames = 20'000;
   soft(*c, 1).keep = true;
   for (uint32_t i = 0; i < kFrames; ++i) {
-    soft(*c, 0).send_at(0, 0, i % 2 ? ack_frame(route(0, 1, 0)) : data_frame(route(0, 1, 0), 64, {i, 0, i * 64}));
+    soft(*c, 0).send_at(0, 0,
+                        i % 2 ? ack_frame(route(0, 1, 0)) : data_frame(route(0, 1, 0), 64, {i, 0, i * 64}));
   }
   drain(*c);
   const double sigma = std::sqrt(kFrames / 2 * 0.05 * 0.95);
@@ -332,7 +340,8 @@ TEST_CASE("fabric: loss takes its share of data and acks alike, independently", 
   CHECK(pairs < 25 + 25);
 }
 
-TEST_CASE("fabric: every kind of fault at once, and the books balance on one and two threads alike", "[tb][fabric][random]") {
+TEST_CASE("fabric: every kind of fault at once, and the books balance on one and two threads alike",
+          "[tb][fabric][random]") {
   const Scenario s = lossy();
   FabricCounts one, two;
   TrafficCounts t1, t2;
@@ -361,7 +370,8 @@ TEST_CASE("fabric: switching one fault on does not move the draws of another", "
     with.faults.corrupt = corrupt;
     auto c = make(with);
     std::vector<uint32_t> got;
-    for (uint32_t i = 0; i < 500; ++i) soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 1000, {i, 0, i * 0x1000}));
+    for (uint32_t i = 0; i < 500; ++i)
+      soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 1000, {i, 0, i * 0x1000}));
     drain(*c);
     for (const Arrival& a : soft(*c, 1).arrivals) {
       got.push_back(static_cast<uint32_t>(a.first_bit / wire_ps(1094, 100'000)));
@@ -371,7 +381,8 @@ TEST_CASE("fabric: switching one fault on does not move the draws of another", "
   CHECK(lost(0) == lost(0.5));
 }
 
-TEST_CASE("fabric: corrupt frames differ in one to three bits and are reported as such", "[tb][fabric][random]") {
+TEST_CASE("fabric: corrupt frames differ in one to three bits and are reported as such",
+          "[tb][fabric][random]") {
   Scenario s = two_nodes();
   s.faults.corrupt = 1;
   s.seed = weft::test::seed();
@@ -407,8 +418,10 @@ TEST_CASE("fabric: the drop list takes exactly the named frame of its kind", "[t
   uint32_t acks = 0;
   for (const Arrival& a : soft(*c, 1).arrivals) {
     const auto p = wire::parse(a.bytes);
-    if (p.frame.layout == wire::Layout::DATA) psns.insert(p.frame.bth.psn);
-    else ++acks;
+    if (p.frame.layout == wire::Layout::DATA)
+      psns.insert(p.frame.bth.psn);
+    else
+      ++acks;
   }
   // Frame 9 of all (from 0) is data 4.
   CHECK(psns == std::set<uint32_t>{0, 1, 2, 5, 6, 7, 8, 9});
@@ -444,15 +457,15 @@ TEST_CASE("fabric: a dead plane, link or host link swallows what is on it, and o
     return soft(*c, to).count - before;
   };
   CHECK(got(10 * kUs, 0, 3, 1) == 1);
-  CHECK(got(110 * kUs, 0, 3, 1) == 0);   // plane 1 is dead,
-  CHECK(got(140 * kUs, 0, 3, 0) == 1);   // plane 0 is not,
-  CHECK(got(200 * kUs, 0, 3, 1) == 1);   // and plane 1 is back
-  CHECK(got(310 * kUs, 0, 3, 0) == 0);   // leaf 1 - spine 0,
-  CHECK(got(335 * kUs, 3, 0, 0) == 0);   // in both directions,
-  CHECK(got(360 * kUs, 3, 2, 0) == 1);   // but not inside the leaf
-  CHECK(got(510 * kUs, 0, 3, 0) == 0);   // host link of node 3,
-  CHECK(got(540 * kUs, 3, 0, 0) == 0);   // in both directions,
-  CHECK(got(570 * kUs, 0, 2, 0) == 1);   // and of nobody else
+  CHECK(got(110 * kUs, 0, 3, 1) == 0);  // plane 1 is dead,
+  CHECK(got(140 * kUs, 0, 3, 0) == 1);  // plane 0 is not,
+  CHECK(got(200 * kUs, 0, 3, 1) == 1);  // and plane 1 is back
+  CHECK(got(310 * kUs, 0, 3, 0) == 0);  // leaf 1 - spine 0,
+  CHECK(got(335 * kUs, 3, 0, 0) == 0);  // in both directions,
+  CHECK(got(360 * kUs, 3, 2, 0) == 1);  // but not inside the leaf
+  CHECK(got(510 * kUs, 0, 3, 0) == 0);  // host link of node 3,
+  CHECK(got(540 * kUs, 3, 0, 0) == 0);  // in both directions,
+  CHECK(got(570 * kUs, 0, 2, 0) == 1);  // and of nobody else
   CHECK(c->fabric().drop_down == 5);
   CHECK(c->fabric().balanced());
   // A frame that is on the link when it dies is lost, too.
@@ -471,9 +484,9 @@ TEST_CASE("fabric: what has no address in the cluster is dropped and counted", "
   auto c = make(two_nodes());
   std::vector<std::vector<uint8_t>> strange;
   strange.push_back(data_frame(route(0, 1, 0), 64));
-  strange.back()[12] = 0x86;  // not IPv4
-  strange.push_back(data_frame(route(0, 7, 0), 64));   // no such node
-  strange.push_back(data_frame(route(0, 1, 3), 64));   // no such port
+  strange.back()[12] = 0x86;                          // not IPv4
+  strange.push_back(data_frame(route(0, 7, 0), 64));  // no such node
+  strange.push_back(data_frame(route(0, 1, 3), 64));  // no such port
   strange.push_back(std::vector<uint8_t>(20, 0xff));
   strange.push_back(std::vector<uint8_t>(1, 0));
   for (const auto& f : strange) soft(*c, 0).send_at(0, 0, f);
@@ -487,7 +500,8 @@ TEST_CASE("fabric: copies arrive as such and are nobody's needless resend", "[tb
   s.faults.duplicate = 0.5;
   s.seed = weft::test::seed();
   auto c = make(s);
-  for (uint32_t i = 0; i < 400; ++i) soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 64, {i, 0, i * 64}));
+  for (uint32_t i = 0; i < 400; ++i)
+    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 64, {i, 0, i * 64}));
   drain(*c);
   const FabricCounts f = c->fabric();
   CHECK(f.duplicated > 150);

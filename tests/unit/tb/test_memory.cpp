@@ -22,22 +22,28 @@ struct ReadMaster {
   uint64_t araddr = 0;
   uint8_t arlen = 0, arvalid = 0, arready = 0, rresp = 0, rlast = 0, rvalid = 0, rready = 0;
   uint32_t rdata[Bytes / 4] = {};
-  AxiReadPins pins() { return {&araddr, &arlen, &arvalid, &arready, rdata, &rresp, &rlast, &rvalid, &rready}; }
+  AxiReadPins pins() {
+    return {&araddr, &arlen, &arvalid, &arready, rdata, &rresp, &rlast, &rvalid, &rready};
+  }
 };
 template <uint32_t Bytes>
 struct WriteMaster {
   uint64_t awaddr = 0;
-  uint8_t awlen = 0, awvalid = 0, awready = 0, wlast = 0, wvalid = 0, wready = 0, bresp = 0, bvalid = 0, bready = 0;
+  uint8_t awlen = 0, awvalid = 0, awready = 0, wlast = 0, wvalid = 0, wready = 0, bresp = 0, bvalid = 0,
+          bready = 0;
   uint32_t wdata[Bytes / 4] = {};
   uint8_t wstrb[Bytes / 8] = {};
   AxiWritePins pins() {
-    return {&awaddr, &awlen, &awvalid, &awready, wdata, wstrb, &wlast, &wvalid, &wready, &bresp, &bvalid, &bready};
+    return {&awaddr, &awlen,  &awvalid, &awready, wdata,   wstrb,
+            &wlast,  &wvalid, &wready,  &bresp,   &bvalid, &bready};
   }
 };
 
 struct Rig {
   explicit Rig(const AxiTiming& timing = {}, uint64_t seed = 1)
-      : memory(kBase, 1 << 20), shared(memory, timing), read(shared, r.pins(), 64, "r", seed),
+      : memory(kBase, 1 << 20),
+        shared(memory, timing),
+        read(shared, r.pins(), 64, "r", seed),
         write(shared, w.pins(), 64, "w", seed + 1) {
     // As out of reset, with everything ready.
     step();
@@ -154,7 +160,7 @@ TEST_CASE("memory: a write is seen by every read behind its B, and by none befor
     b_given |= rig.w.bvalid;
     rig.step();
   }
-  CHECK(b_given);  // B came while the read was open,
+  CHECK(b_given);                          // B came while the read was open,
   CHECK((rig.r.rdata[0] & 0xff) == 0x11);  // yet the read, asked before, is as old as memory may make it
   rig.step();
   REQUIRE(rig.read_beat(kBase + 64, beat) == 0);
@@ -175,15 +181,24 @@ TEST_CASE("memory: strobes choose bytes", "[tb][memory]") {
 TEST_CASE("memory: random bursts of two masters against a plain array", "[tb][memory][random]") {
   weft::test::Rng rng(weft::test::seed(), 77);
   for (int profile = 0; profile < 4; ++profile) {
-    Rig rig({.latency_min_cycles = 1, .latency_max_cycles = 1 + 60u * static_cast<uint32_t>(profile % 2), .bytes_per_cycle = 4096,
-             .stall = 0.3 * profile}, weft::test::seed() + static_cast<uint64_t>(profile));
+    Rig rig({.latency_min_cycles = 1,
+             .latency_max_cycles = 1 + 60u * static_cast<uint32_t>(profile % 2),
+             .bytes_per_cycle = 4096,
+             .stall = 0.3 * profile},
+            weft::test::seed() + static_cast<uint64_t>(profile));
     // The reader stays below 256 KB, which nobody writes; the writer above.
     for (uint64_t i = 0; i < 256 * 1024; ++i) *rig.memory.data(kBase + i) = MemoryGuard::pattern(5, i);
     std::vector<uint8_t> model(256 * 1024, 0);
-    struct ReadBurst { uint64_t addr; uint32_t beats; };
-    struct WriteBurst { uint64_t addr; uint32_t beats; };
+    struct ReadBurst {
+      uint64_t addr;
+      uint32_t beats;
+    };
+    struct WriteBurst {
+      uint64_t addr;
+      uint32_t beats;
+    };
     std::deque<ReadBurst> reads;
-    std::deque<WriteBurst> addresses;      // for AW
+    std::deque<WriteBurst> addresses;  // for AW
     std::deque<std::array<uint8_t, 64>> data;
     std::deque<std::pair<uint64_t, bool>> strobes;
     int reads_done = 0, writes_done = 0, writes_asked = 0, reads_asked = 0;
@@ -320,19 +335,21 @@ TEST_CASE("memory: what AXI forbids is an error of the run", "[tb][memory]") {
     return rig.shared.error.text();
   };
   uint8_t beat[64];
-  CHECK(error([&](Rig& rig) { rig.read_beat(kBase + 32, beat); }).find("is no multiple of the 64 bytes") != std::string::npos);
+  CHECK(error([&](Rig& rig) { rig.read_beat(kBase + 32, beat); }).find("is no multiple of the 64 bytes") !=
+        std::string::npos);
   CHECK(error([&](Rig& rig) {
-    rig.r.araddr = kBase + 4096 - 64;
-    rig.r.arlen = 1;
-    rig.r.arvalid = 1;
-    rig.step();
-  }).find("AXI master r, cycle 2: burst of 128 bytes at 0x100000fc0 crosses a 4 KB boundary") != std::string::npos);
+          rig.r.araddr = kBase + 4096 - 64;
+          rig.r.arlen = 1;
+          rig.r.arvalid = 1;
+          rig.step();
+        }).find("AXI master r, cycle 2: burst of 128 bytes at 0x100000fc0 crosses a 4 KB boundary") !=
+        std::string::npos);
   CHECK(error([&](Rig& rig) {
-    rig.w.awlen = 1;
-    rig.w.awaddr = kBase;
-    rig.w.awvalid = rig.w.wvalid = rig.w.wlast = 1;
-    rig.step();
-  }).find("wlast after 1 beats of a burst of 2") != std::string::npos);
+          rig.w.awlen = 1;
+          rig.w.awaddr = kBase;
+          rig.w.awvalid = rig.w.wvalid = rig.w.wlast = 1;
+          rig.step();
+        }).find("wlast after 1 beats of a burst of 2") != std::string::npos);
 }
 
 TEST_CASE("memory: guards see one changed byte, and only outside what was released", "[tb][check]") {

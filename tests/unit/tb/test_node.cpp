@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verilated nodes in a cluster, with echo_node.sv in the place of the NIC: host access, MACs, memory, failures.
+// Verilated nodes in a cluster, with echo_node.sv in the place of the NIC: host access, MACs, memory,
+// failures.
 #include <catch2/catch.hpp>
 
 #include <map>
@@ -14,7 +15,8 @@ namespace wire = weft::wire;
 
 namespace {
 
-std::unique_ptr<Cluster> make(const Scenario& s, const NodeFactory& nodes = echo::nodes(), const TraceConfig& traces = {}) {
+std::unique_ptr<Cluster> make(const Scenario& s, const NodeFactory& nodes = echo::nodes(),
+                              const TraceConfig& traces = {}) {
   auto c = Cluster::create(s, nodes, traces);
   INFO(c.error());
   REQUIRE(c.ok());
@@ -47,13 +49,16 @@ struct Sink : FrameSink {
     FrameRef frame;
   };
   std::vector<Sent> sent;
-  void send(uint32_t port, Ps first, Ps last, FrameRef frame) override { sent.push_back({port, first, last, std::move(frame)}); }
+  void send(uint32_t port, Ps first, Ps last, FrameRef frame) override {
+    sent.push_back({port, first, last, std::move(frame)});
+  }
 };
 
 // Pins of the MACs of two ports.
 struct MacRig {
   explicit MacRig(int64_t mbps = 100'000) {
-    pins = {tx_data, tx_keep, &tx_valid, &tx_ready, &tx_last, rx_data, rx_keep, &rx_valid, &rx_last, &rx_user};
+    pins = {tx_data, tx_keep, &tx_valid, &tx_ready, &tx_last,
+            rx_data, rx_keep, &rx_valid, &rx_last,  &rx_user};
     for (uint32_t p = 0; p < 2; ++p) mac.emplace_back(pins, p, mbps, frames, sink);
   }
   void step() {
@@ -93,7 +98,8 @@ TEST_CASE("mac: transmit runs at line rate behind a FIFO of 16 KB", "[tb][mac]")
     rig.step();
     if (taken) ++beats;
   }
-  // In: 64 B a cycle = 165 Gb/s; out: 100 Gb/s less 24 B a frame. The FIFO fills after 16 KB / (1 - 0.6) or so.
+  // In: 64 B a cycle = 165 Gb/s; out: 100 Gb/s less 24 B a frame. The FIFO fills after 16 KB / (1 - 0.6) or
+  // so.
   CHECK(first_stall > 16 * 1024);
   CHECK(first_stall < 16 * 1024 * 2.7);
   const double line_bytes = static_cast<double>(kCycles * kClockPs) / 80.0;
@@ -209,9 +215,11 @@ TEST_CASE("node: a frame goes from memory to memory, byte for byte, at any size"
   for (uint32_t port : {0u, 1u}) {
     std::vector<std::vector<uint8_t>> frames;
     for (size_t payload : {0u, 1u, 37u, 38u, 39u, 100u, 1024u, 4096u}) {
-      frames.push_back(data_frame(route(0, 1, port), payload, {static_cast<uint32_t>(payload), 0, payload * 0x1000}));
+      frames.push_back(
+          data_frame(route(0, 1, port), payload, {static_cast<uint32_t>(payload), 0, payload * 0x1000}));
     }
-    for (int i = 0; i < 8; ++i) frames.push_back(data_frame(route(0, 1, port), rng() % 4097, {static_cast<uint32_t>(i), 1, 0}));
+    for (int i = 0; i < 8; ++i)
+      frames.push_back(data_frame(route(0, 1, port), rng() % 4097, {static_cast<uint32_t>(i), 1, 0}));
     const uint64_t rx_base = c->memory(1).base() + (1 << 20);
     c->hal(1).csr_write(echo::kRxBase, static_cast<uint32_t>(rx_base >> 12));
     c->hal(1).csr_read(echo::kId);
@@ -229,7 +237,8 @@ TEST_CASE("node: a frame goes from memory to memory, byte for byte, at any size"
   }
   CHECK(c->fabric().delivered == 32);
   CHECK(c->fabric().balanced());
-  // The stand-in writes whole frames, headers and all: more than the payload sent, which the checker must see.
+  // The stand-in writes whole frames, headers and all: more than the payload sent, which the checker must
+  // see.
   CHECK(c->finish().text().find("payload was delivered twice") == 0);
 }
 
@@ -360,8 +369,10 @@ TEST_CASE("node: one thread and two give the same bits", "[tb][node]") {
     s.fabric.hosts_per_leaf = 2;
     auto c = make(s);
     std::vector<std::vector<uint8_t>> frames;
-    for (uint32_t i = 0; i < 12; ++i) frames.push_back(data_frame(route(0, 1 + i % 3, i % 2), 300 * i, {i, 0, i * 0x1000}));
-    for (uint32_t k = 1; k < 4; ++k) c->hal(k).csr_write(echo::kRxBase, static_cast<uint32_t>((c->memory(k).base() + (1 << 20)) >> 12));
+    for (uint32_t i = 0; i < 12; ++i)
+      frames.push_back(data_frame(route(0, 1 + i % 3, i % 2), 300 * i, {i, 0, i * 0x1000}));
+    for (uint32_t k = 1; k < 4; ++k)
+      c->hal(k).csr_write(echo::kRxBase, static_cast<uint32_t>((c->memory(k).base() + (1 << 20)) >> 12));
     for (uint32_t k = 1; k < 4; ++k) c->hal(k).csr_read(echo::kId);
     for (size_t i = 0; i < frames.size(); ++i) {
       const uint64_t addr = c->memory(0).base() + i * 8192;
@@ -429,5 +440,6 @@ TEST_CASE("node: waves asked of a program without them are an error, not silence
   CHECK(c.error() == "x.fst: this program is built without waves");
 #endif
   traces.waves.node = 2;
-  CHECK(Cluster::create(two_nodes(), echo::nodes(), traces).error() == "x.fst: node 2: expected a node below 2");
+  CHECK(Cluster::create(two_nodes(), echo::nodes(), traces).error() ==
+        "x.fst: node 2: expected a node below 2");
 }

@@ -136,7 +136,8 @@ mine = [1, { a = 2 }]
   CHECK(s.memory.error[0].addr == 0x200000000);
 }
 
-TEST_CASE("scenario: every mistake gets one line with file, key, value and what was expected", "[tb][scenario]") {
+TEST_CASE("scenario: every mistake gets one line with file, key, value and what was expected",
+          "[tb][scenario]") {
   CHECK(error_of("nodes = 3\n") == ":1: nodes = 3: unknown key");
   CHECK(error_of("[fabric]\nrates_gbps = 3\n") == ":2: fabric.rates_gbps = 3: unknown key");
   CHECK(error_of("[extra]\na = 1\n") == ":1: extra = {...}: unknown key");
@@ -146,7 +147,8 @@ TEST_CASE("scenario: every mistake gets one line with file, key, value and what 
   CHECK(error_of("[faults]\nloss = nan\n") == ":2: faults.loss = nan: expected a number from 0 to 1");
   CHECK(error_of("[faults]\nloss = \"1%\"\n") == ":2: faults.loss = '1%': expected a number from 0 to 1");
   CHECK(error_of("[cluster]\nnodes = 0\n") == ":2: cluster.nodes = 0: expected an integer from 1 to 4096");
-  CHECK(error_of("[cluster]\nnodes = 2.5\n") == ":2: cluster.nodes = 2.5: expected an integer from 1 to 4096");
+  CHECK(error_of("[cluster]\nnodes = 2.5\n") ==
+        ":2: cluster.nodes = 2.5: expected an integer from 1 to 4096");
   CHECK(error_of("[cluster]\nnodes = 99999999999999\n") ==
         ":2: cluster.nodes = 99999999999999: expected an integer from 1 to 4096");
   CHECK(error_of("cluster = 3\n") == ":1: cluster = 3: expected a table");
@@ -156,8 +158,8 @@ TEST_CASE("scenario: every mistake gets one line with file, key, value and what 
         ": fabric.ecn_kmax_bytes = 8: expected at least ecn_kmin_bytes = 9");
   CHECK(error_of("[[faults.down]]\nplane = 0\nfrom_us = 5\nto_us = 4\n") ==
         ":4: faults.down[0].to_us = 4: expected a time after from_us");
-  CHECK(error_of("[[faults.down]]\nleaf = 0\n").find("faults.down[0].plane: expected one of: plane; plane, leaf") !=
-        std::string::npos);
+  CHECK(error_of("[[faults.down]]\nleaf = 0\n")
+            .find("faults.down[0].plane: expected one of: plane; plane, leaf") != std::string::npos);
   CHECK(error_of("[[faults.down]]\nplane = 2\n") == ": faults.down[0].plane = 2: expected below planes = 2");
   CHECK(error_of("[[faults.down]]\nplane = 0\nwhen = 2\n") == ":3: faults.down[0].when = 2: unknown key");
   CHECK(error_of("[[faults.drop]]\nkind = \"dat\"\n") ==
@@ -178,8 +180,10 @@ TEST_CASE("scenario: flags set the same keys with the same ranges", "[tb][scenar
   CHECK(set_key(s, "faults.loss", "1.5", "--loss").text() == "--loss = 1.5: expected a number from 0 to 1");
   CHECK(set_key(s, "faults.loss", "x", "--loss").text() == "--loss = x: expected a number from 0 to 1");
   CHECK(set_key(s, "faults.loss", "", "--loss").text() == "--loss = : expected a number from 0 to 1");
-  CHECK(set_key(s, "cluster.nodes", "-1", "--nodes").text() == "--nodes = -1: expected an integer from 1 to 4096");
-  CHECK(set_key(s, "cluster.nodes", "3x", "--nodes").text() == "--nodes = 3x: expected an integer from 1 to 4096");
+  CHECK(set_key(s, "cluster.nodes", "-1", "--nodes").text() ==
+        "--nodes = -1: expected an integer from 1 to 4096");
+  CHECK(set_key(s, "cluster.nodes", "3x", "--nodes").text() ==
+        "--nodes = 3x: expected an integer from 1 to 4096");
   CHECK(!set_key(s, "cluster.node", "3", "--node").ok());
   CHECK(s.faults.loss == 0.01);
   CHECK(s.nodes == 12);
@@ -188,7 +192,8 @@ TEST_CASE("scenario: flags set the same keys with the same ranges", "[tb][scenar
 TEST_CASE("scenario: what only the nodes can tell is refused at the start", "[tb][scenario]") {
   Scenario s;
   s.planes = 3;
-  CHECK(Cluster::create(s, soft_nodes(2)).error() == "scenario: cluster.planes = 3: expected at most the 2 ports of a node");
+  CHECK(Cluster::create(s, soft_nodes(2)).error() ==
+        "scenario: cluster.planes = 3: expected at most the 2 ports of a node");
   s.planes = 1;
   s.faults.drop.push_back({0, 2, FrameKind::kAny, 0});
   CHECK(Cluster::create(s, soft_nodes(2)).error() == "scenario: faults.drop[0].port = 2: expected below 2");
@@ -206,7 +211,8 @@ TEST_CASE("scenario: arrays and matrices of a workload are checked element by el
   CHECK(b);
   CHECK_FALSE(f.value().root().matrix("m", m, 0, 10, "rows of counts"));
   CHECK_FALSE(f.value().root().integers("a", a, 0, 10));
-  CHECK(f.value().done().text() == "w.toml:2: m[1] = 'x': expected rows of counts");  // the first error sticks
+  CHECK(f.value().done().text() ==
+        "w.toml:2: m[1] = 'x': expected rows of counts");  // the first error sticks
 }
 
 TEST_CASE("scenario: the key table names every key with its default", "[tb][scenario]") {

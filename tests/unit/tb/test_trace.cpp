@@ -24,7 +24,8 @@ namespace {
 class TempDir {
  public:
   TempDir() {
-    path = fs::path(WEFT_BUILD_DIR) / "tests" / ("tb_trace_" + std::to_string(getpid()) + "_" + std::to_string(++number));
+    path = fs::path(WEFT_BUILD_DIR) / "tests" /
+           ("tb_trace_" + std::to_string(getpid()) + "_" + std::to_string(++number));
     fs::create_directories(path);
   }
   ~TempDir() { fs::remove_all(path); }
@@ -55,7 +56,9 @@ std::vector<Captured> read_pcap(const fs::path& path) {
   return all;
 }
 
-void link_to_full_disk(const fs::path& path) { fs::create_symlink("/dev/full", path); }
+void link_to_full_disk(const fs::path& path) {
+  fs::create_symlink("/dev/full", path);
+}
 
 }  // namespace
 
@@ -77,7 +80,8 @@ TEST_CASE("trace: captures hold both directions, in order, to the nanosecond", "
   REQUIRE(c.finish().ok());
   std::set<std::string> names;
   for (const auto& e : fs::directory_iterator(traces.pcap_dir)) names.insert(e.path().filename());
-  CHECK(names == std::set<std::string>{"node0_port0.pcap", "node0_port1.pcap", "node1_port0.pcap", "node1_port1.pcap"});
+  CHECK(names == std::set<std::string>{"node0_port0.pcap", "node0_port1.pcap", "node1_port0.pcap",
+                                       "node1_port1.pcap"});
   const auto zero = read_pcap(dir.path / "new/node0_port0.pcap");
   const auto one = read_pcap(dir.path / "new/node1_port0.pcap");
   REQUIRE(zero.size() == 4);
@@ -106,13 +110,15 @@ TEST_CASE("trace: tshark decodes a capture", "[tb][trace]") {
   auto made = Cluster::create(two_nodes(), soft_nodes(2), traces);
   REQUIRE(made.ok());
   Cluster& c = *made.value();
-  for (uint32_t i = 0; i < 5; ++i) soft(c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 1000 * i, {i, 0, i * 0x1000}));
+  for (uint32_t i = 0; i < 5; ++i)
+    soft(c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 1000 * i, {i, 0, i * 0x1000}));
   REQUIRE(c.settle(kMs).ok());
   REQUIRE(c.finish().ok());
   const std::string out = dir.path / "out";
-  const std::string command = "tshark -n -r " + (dir.path / "node1_port0.pcap").string() +
-                              " -T fields -e infiniband.bth.psn -e frame.time_epoch -Y 'infiniband && !_ws.malformed' >" +
-                              out + " 2>" + out + ".err";
+  const std::string command =
+      "tshark -n -r " + (dir.path / "node1_port0.pcap").string() +
+      " -T fields -e infiniband.bth.psn -e frame.time_epoch -Y 'infiniband && !_ws.malformed' >" + out +
+      " 2>" + out + ".err";
   REQUIRE(std::system(command.c_str()) == 0);
   std::ifstream in(out);
   std::string line;
@@ -131,11 +137,13 @@ TEST_CASE("trace: a full disk is reported and leaves no capture", "[tb][trace]")
   REQUIRE(made.ok());
   {
     auto c = made.take();
-    for (uint32_t i = 0; i < 5; ++i) soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 4000, {i, 0, i * 0x1000}));
+    for (uint32_t i = 0; i < 5; ++i)
+      soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 4000, {i, 0, i * 0x1000}));
     const RunResult r = c->settle(kMs);
     const Status s = c->finish();
     CHECK_FALSE(s.ok());
-    CHECK(s.text() == (dir.path / "node1_port0.pcap").string() + ": cannot be written: No space left on device");
+    CHECK(s.text() ==
+          (dir.path / "node1_port0.pcap").string() + ": cannot be written: No space left on device");
   }
   CHECK(fs::is_empty(dir.path));
   CHECK(fs::exists("/dev/full"));
@@ -149,7 +157,8 @@ TEST_CASE("trace: a long run into a full disk fails while it runs", "[tb][trace]
   auto made = Cluster::create(two_nodes(), soft_nodes(2), traces);
   REQUIRE(made.ok());
   auto c = made.take();
-  for (uint32_t i = 0; i < 200; ++i) soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 4000, {i, 0, i * 0x1000}));
+  for (uint32_t i = 0; i < 200; ++i)
+    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 4000, {i, 0, i * 0x1000}));
   const RunResult r = c->settle(kMs);
   CHECK(r.end == RunEnd::kFailed);
   CHECK(r.text.find("No space left on device") != std::string::npos);
@@ -160,7 +169,8 @@ TEST_CASE("trace: a place where no file can be is refused at once", "[tb][trace]
   std::ofstream(dir.path / "file") << "x";
   TraceConfig traces;
   traces.pcap_dir = dir.path / "file";
-  CHECK(Cluster::create(two_nodes(), soft_nodes(2), traces).error().find("file: cannot be made: ") != std::string::npos);
+  CHECK(Cluster::create(two_nodes(), soft_nodes(2), traces).error().find("file: cannot be made: ") !=
+        std::string::npos);
   traces = {};
   traces.timeline = "/nowhere/t.json";
   CHECK(Cluster::create(two_nodes(), soft_nodes(2), traces).error() ==
@@ -206,7 +216,8 @@ TEST_CASE("trace: the timeline shows packets, losses and resends", "[tb][trace]"
       CHECK(e["args"]["psn"] == 1);
     }
   }
-  CHECK(names == std::multiset<std::string>{"ack@0", "ack@1", "data@0", "lost data: listed@1", "resend@0", "resend@1"});
+  CHECK(names == std::multiset<std::string>{"ack@0", "ack@1", "data@0", "lost data: listed@1", "resend@0",
+                                            "resend@1"});
 }
 
 TEST_CASE("trace: engine entries become spans in lanes", "[tb][trace]") {
@@ -253,5 +264,6 @@ TEST_CASE("trace: the argument of --waves is read strictly", "[tb][trace]") {
   CHECK(parse_waves("a.fst:x", 8).error() == "--waves = a.fst:x: expected a node below 8");
   CHECK(parse_waves("", 8).error() == "--waves = : expected FILE[:node[:from_us:to_us]]");
   CHECK(parse_waves("a.fst:1:5", 8).error() == "--waves = a.fst:1:5: expected FILE[:node[:from_us:to_us]]");
-  CHECK(parse_waves("a.fst:1:5:4", 8).error() == "--waves = a.fst:1:5:4: expected times in us, from before to");
+  CHECK(parse_waves("a.fst:1:5:4", 8).error() ==
+        "--waves = a.fst:1:5:4: expected times in us, from before to");
 }
