@@ -7,7 +7,7 @@
 // way below OutBeats, which is what the frame RAM holds. The ICRC runs beside the RAM and joins on
 // the way out; a beat becomes visible when an ICRC that starts in it is known, so a frame that
 // was begun goes on to its end: tvalid does not drop inside a frame.
-// Latency from beat to m_axis: 12 cycles. One beat a cycle, no gap between frames.
+// Latency from beat_valid_i to m_axis: 11 cycles. One beat a cycle, no gap between frames.
 `default_nettype none
 `include "weft_assert.svh"
 

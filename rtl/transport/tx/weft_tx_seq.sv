@@ -2,8 +2,9 @@
 //
 // Decides which frame goes next and deals out its beats, one a cycle while the output has room.
 //
-// An ack goes before data and probes; after an ack a waiting job goes first, so neither starves and
-// an ack waits for the frame that is being sent and at most one more. No gap between frames.
+// An ack goes before data and probes and waits only for the frame that is being sent. Jobs do not
+// starve: weft_tx_hdr holds one ack at a time and shows the next when this one's headers are built,
+// well behind the start of the next frame. No gap between frames.
 // start_o: a frame begins, head_o is stable from then until the next start_o (two cycles or more).
 // beat_valid_o: one beat, in the same cycle the payload buffer is read (read_o).
 // Does not know any data, and never stops once a beat is dealt out: the stages behind do not stall.
@@ -44,14 +45,12 @@ module weft_tx_seq
   tx_frame_t frame_q, frame_d;
   logic [10:0] words_q;
   logic [6:0] beat_q, reads_q;  // beat number; buffer beats still to take
-  logic last_was_ack_q;
-  logic take_ack, take, issue, crc_end, spills, last;
+  logic take, issue, crc_end, spills, last;
 
-  assign take_ack = ack_valid_i && !(last_was_ack_q && job_valid_i);
   assign take = (!valid_q || (issue && last)) && (ack_valid_i || job_valid_i);
-  assign ack_ready_o = take && take_ack;
-  assign job_ready_o = take && !take_ack;
-  assign frame_d = take_ack ? ack_i : job_i;
+  assign ack_ready_o = take && ack_valid_i;
+  assign job_ready_o = take && !ack_valid_i;
+  assign frame_d = ack_valid_i ? ack_i : job_i;
 
   // The ICRC starts at byte 4*words + 2. When that is byte 62 of a beat, two of its bytes spill into
   // one more beat.
@@ -66,15 +65,14 @@ module weft_tx_seq
 
   always_ff @(posedge clk_i) begin
     if (take) begin
-      frame_q        <= frame_d;
-      words_q        <= 11'((frame_d.last_byte + 13'd2) >> 2);
-      prime_q        <= frame_d.offset > 6'(PayloadLane);
-      reads_q        <= frame_d.reads;
-      beat_q         <= '0;
-      first_q        <= 1'b1;
-      second_q       <= 1'b0;
-      spill_q        <= 1'b0;
-      last_was_ack_q <= take_ack;
+      frame_q  <= frame_d;
+      words_q  <= 11'((frame_d.last_byte + 13'd2) >> 2);
+      prime_q  <= frame_d.offset > 6'(PayloadLane);
+      reads_q  <= frame_d.reads;
+      beat_q   <= '0;
+      first_q  <= 1'b1;
+      second_q <= 1'b0;
+      spill_q  <= 1'b0;
     end else if (issue) begin
       beat_q   <= beat_q + 7'd1;
       first_q  <= 1'b0;
@@ -83,9 +81,8 @@ module weft_tx_seq
       if (read_o) reads_q <= reads_q - 7'd1;
     end
     if (rst_i) begin
-      valid_q        <= 1'b0;
-      start_q        <= 1'b0;
-      last_was_ack_q <= 1'b0;
+      valid_q <= 1'b0;
+      start_q <= 1'b0;
     end else begin
       if (take) valid_q <= 1'b1;
       else if (issue && last) valid_q <= 1'b0;

@@ -205,6 +205,10 @@ class Surroundings {
     if (b_->job_valid_i && b_->job_ready_o) {
       jobs_.push_back({job_, now, memory.any_fails(job_.laddr, job_.probe ? 0 : job_.len)});
       if (jobs_.back().bad) bad_conns_.push_back(job_.conn);
+      if (!job_.probe && job_.len != 0) {
+        const uint64_t first = job_.laddr / kBeat, last = (job_.laddr + job_.len - 1) / kBeat;
+        for (uint64_t l = first; l <= last; ++l) lines_.push_back(l);
+      }
       job_there_ = false;
     }
     if (b_->ack_valid_i && b_->ack_ready_o) {
@@ -239,6 +243,7 @@ class Surroundings {
     seen_.mem_errors = bad_seen_;
     seen_.stalled = counted_.stalled;  // not known from outside
     if (!(seen_ == counted_)) wrong("counters disagree", seen_.frames, counted_.frames);
+    if (!lines_.empty()) wrong("payload not read", lines_.size(), 0);
     if (!bad_conns_.empty()) wrong("memory error not reported", bad_conns_.size(), 0);
   }
 
@@ -333,6 +338,14 @@ class Surroundings {
     const unsigned beats = b_->m_axi_arlen + 1u;
     if (addr % kBeat != 0) wrong("read address not aligned", addr, 0);
     if (addr / 4096 != (addr + uint64_t{beats} * kBeat - 1) / 4096) wrong("read crosses 4 KB", addr, beats);
+    // Exactly the lines that hold payload, in order.
+    for (unsigned i = 0; i < beats; ++i) {
+      if (lines_.empty() || lines_.front() != addr / kBeat + i) {
+        wrong("read of a line that no job needs now", addr / kBeat + i, 0);
+        break;
+      }
+      lines_.pop_front();
+    }
     bursts_.push_back({addr / kBeat, beats, 0, now + stalls_.latency});
     ++reads_;
     uint64_t flight = 0;
@@ -537,6 +550,7 @@ class Surroundings {
   std::deque<SentJob> jobs_;
   std::deque<SentAck> acks_;
   std::deque<uint16_t> bad_conns_;
+  std::deque<uint64_t> lines_;  // to be read for the jobs taken
   std::deque<Burst> bursts_;
   uint64_t hold_until_ = 0;
 
