@@ -39,15 +39,12 @@ def failed_at(path):
         return None
 
 
-def saved_view(wave):
-    """Where the view of the module in this file is kept."""
+def scopes(wave):
+    """(scope, module): the name the bench gave the model, and the module inside it."""
     import pywellen
 
-    top = next(iter(pywellen.Waveform(wave).all_vars())).full_name.split(".")[0]
-    module = next((name.split(".")[1] for name in
-                   (variable.full_name for variable in pywellen.Waveform(wave).all_vars())
-                   if name.count(".") >= 2 and name.split(".")[0] == top), top)
-    return os.path.join(ROOT, "tests/waves", module.removeprefix("weft_") + ".gtkw")
+    names = [variable.full_name.split(".") for variable in pywellen.Waveform(wave).all_vars()]
+    return next(((parts[0], parts[1]) for parts in names if len(parts) > 2), (names[0][0], names[0][0]))
 
 
 def view_for(saved, wave):
@@ -57,6 +54,9 @@ def view_for(saved, wave):
         with open(saved, encoding="utf-8") as handle:
             lines = [line for line in handle.read().splitlines()
                      if not line.startswith(("[dumpfile]", "[savefile]", "[timestart]", "*"))]
+        # Saved views call the model "dut", whatever this bench calls it.
+        scope = scopes(wave)[0]
+        lines = [re.sub(r"(^|[ {])dut\.", rf"\g<1>{scope}.", line) for line in lines]
     # About 50 cycles on screen, the failure towards the right with the marker on it.
     when = failed_at(wave)
     head = [f'[dumpfile] "{wave}"', f"[timestart] {max(0, (when or 0) - 120_000)}",
@@ -77,6 +77,7 @@ def new_view(path, wave):
         # dut.<module>.<signal>: the module itself, without the copies of its ports above it.
         if name.count(".") != 2 or "Param" in variable.var_type or "param" in variable.var_type:
             continue
+        name = "dut." + name.partition(".")[2]
         leaf = name.split(".")[-1]
         group = "ports" if leaf.endswith(("_i", "_o")) else "state" if leaf.endswith("_q") else None
         if group and (name, variable.bitwidth) not in groups[group]:
@@ -106,7 +107,7 @@ def main():
         return 2
     files = run(args.pattern)
     files.sort(key=lambda path: failed_at(path) is None)
-    saved = saved_view(files[0])
+    saved = os.path.join(ROOT, "tests/waves", scopes(files[0])[1].removeprefix("weft_") + ".gtkw")
     if args.new_view:
         new_view(saved, files[0])
         return 0
