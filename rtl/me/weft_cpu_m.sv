@@ -66,7 +66,7 @@ module weft_cpu_m
     RegFetchLo      = 4'd6,
     RegFetchHi      = 4'd7,
     RegFetchGo      = 4'd8,   // write: lines - 1; they go to the two halves in turn
-    RegFetchWait    = 4'd9,   // read: stands until the next half is full; bit i = line i failed
+    RegFetchWait    = 4'd9,   // read: stands until the next half is full; flaws of its lines
     RegStatus       = 4'd10,
     RegNumSems      = 4'd11,
     RegNumConns     = 4'd12,
@@ -143,10 +143,13 @@ module weft_cpu_m
   logic [3:0] fill_line_q;
   logic [1:0] full_q;                // halves full and not yet waited for, 0..2
   logic [1:0] open_q;                // reads under way or asked for, 0..2
-  logic [1:0][BurstMax-1:0] bad_q;
+  logic [1:0][BurstMax-1:0] bad_q;   // the read of the line failed
+  logic [1:0][BurstMax-1:0] resv_q;  // as an entry, the line has a reserved bit set
   wire line_here = la_addr[31:28] == PageLines;
   wire [511:0] line_read = lines[la_addr[10:6]];
   wire half_full = fetch_rvalid_i && fetch_rlast_i;
+  wqe_t fetched;
+  assign fetched = fetch_rdata_i;
 
   always_ff @(posedge clk_i) begin
     if (fetch_rvalid_i) lines[{fill_half_q, fill_line_q}] <= fetch_rdata_i;
@@ -250,7 +253,7 @@ module weft_cpu_m
         RegVerdict:    reg_ok = !verdict_valid_q;
         RegFetchGo:    reg_ok = !fetch_valid_q;
         RegFetchWait: begin
-          reg_d  = 32'(bad_q[wait_half_q]);
+          reg_d  = {resv_q[wait_half_q], bad_q[wait_half_q]};
           reg_ok = full_q != '0;
         end
         RegStatus:     reg_d = status_q;
@@ -291,7 +294,15 @@ module weft_cpu_m
     if (reg_write && addressed == RegFetchLo) fetch_lo_q <= mem_wdata;
     if (reg_write && addressed == RegFetchHi) fetch_hi_q <= mem_wdata;
     if (go) fetch_len_o <= mem_wdata[3:0];
-    if (fetch_rvalid_i) bad_q[fill_half_q][fill_line_q] <= fetch_rbad_i;
+    if (fetch_rvalid_i) begin
+      // A half begins without flaws, so lines beyond a short read have none.
+      if (fill_line_q == '0) begin
+        bad_q[fill_half_q]  <= '0;
+        resv_q[fill_half_q] <= '0;
+      end
+      bad_q[fill_half_q][fill_line_q]  <= fetch_rbad_i;
+      resv_q[fill_half_q][fill_line_q] <= fetched.resv0 != '0 || fetched.resv1 != '0;
+    end
     status_o <= {trap_q ? 8'hee : status_q[31:24], status_q[23:0]};
 
     if (rst_i) begin

@@ -143,7 +143,7 @@ module weft_me_window
       dec_q <= '{
           ctx: in_ctx_i,
           entry: in_entry_i,
-          opcode: wqe.opcode,
+          opcode: in_i.bad ? WqeNop : wqe.opcode,
           target:
           (error != ErrOk) ? ToLocal : (wqe.opcode == WqeWrite) ? ToTx : (wqe.opcode == WqeReduce) ? ToNmc : ToLocal,
           has_dep0: wqe.has_dep0 && !in_i.bad,

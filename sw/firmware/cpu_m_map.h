@@ -23,7 +23,8 @@
 #define FETCH_HI      CPU_M_REG(7)
 #define FETCH_GO      CPU_M_REG(8) /* write: lines - 1, all in one 1 KB block; they fill the two halves in turn, \
                                       and no more than two fetches may be unread */
-#define FETCH_WAIT    CPU_M_REG(9) /* read: stands until the next half is full; bit i: reading line i failed */
+#define FETCH_WAIT    CPU_M_REG(9) /* read: stands until the next half is full; bit i: reading line i failed, \
+                                      bit 16 + i: as an entry, line i has a reserved bit set */
 #define STATUS        CPU_M_REG(10) /* the host reads it as CPU_STATUS */
 #define NUM_SEMS      CPU_M_REG(11)
 #define NUM_CONNS     CPU_M_REG(12)
@@ -31,7 +32,7 @@
 #define NUM_REGIONS   CPU_M_REG(14)
 
 #define LINES_PER_HALF 16u
-#define LINES(half)    ((const volatile uint32_t*)(0x50000000u + 1024u * (half)))
+#define LINES(half)    ((const uint32_t*)(0x50000000u + 1024u * (half)))
 
 #define REGION(r) ((const volatile uint32_t*)(0x60000000u + 32u * (r)))
 enum { REGION_FLAGS = 0, REGION_BASE_LO = 2, REGION_BASE_HI = 3, REGION_LIMIT_LO = 4, REGION_LIMIT_HI = 5 };
