@@ -60,7 +60,7 @@ test:
 
 wave:
 	$(SETUP) sim test $(if $(DISPLAY),wave)
-	@'$(PYTHON)' sw/tools/wave.py $(if $(NEWVIEW),--new-view) "$$T"
+	@'$(PYTHON)' sw/tools/wave.py $(if $(NEWVIEW),--new-view '$(NEWVIEW)') "$$T"
 
 lint:
 	$(SETUP) sim lint

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens the waves of a test in GTKWave, at the failure if it failed; `make wave T=<pattern>` calls it.
 
-Runs the tests that match with WAVES=1, takes the one that failed (else the first), and starts from the
-saved view tests/waves/<module without weft_>.gtkw. Without a display it prints the files and the command instead.
+Runs the tests that match with WAVES=1, takes the one that failed (else the first), and starts from a
+saved view in tests/waves: <module without weft_>.gtkw, or that of the test's program. Without a display
+it prints the file and the command instead.
 
-    wave.py PATTERN                 run, then open
-    wave.py --new-view PATTERN      write that view from what the module has
+    wave.py PATTERN                    run, then open
+    wave.py --new-view NAME PATTERN    write tests/waves/NAME.gtkw: ports, state machines, registers
 """
 import argparse
 import os
@@ -20,15 +21,19 @@ WAVES = os.path.join(BUILD, "waves")
 
 
 def run(pattern):
-    """Runs the tests with waves; returns the wave files."""
+    """Runs the tests with waves; returns (program, wave files)."""
+    environment = dict(os.environ, WAVES="1")
+    listing = subprocess.run([sys.executable, "sw/tools/runtests.py", "--list", pattern], cwd=ROOT, text=True,
+                             stdout=subprocess.PIPE, env=environment)
+    programs = [line.split("\t")[0] for line in listing.stdout.splitlines() if "\t" in line]
     result = subprocess.run([sys.executable, "sw/tools/runtests.py", pattern], cwd=ROOT, text=True,
-                            stdout=subprocess.PIPE, env=dict(os.environ, WAVES="1"))
+                            stdout=subprocess.PIPE, env=environment)
     print(result.stdout, end="")
     files = re.findall(r"^\s*waves: (\S+\.fst)\b", result.stdout, re.M)
     if not files:
         print(f"the tests that match T='{pattern}' write no waves: they hold no RTL")
         raise SystemExit(1)
-    return list(dict.fromkeys(os.path.join(ROOT, path) for path in files))
+    return programs[0], list(dict.fromkeys(os.path.join(ROOT, path) for path in files))
 
 
 def failed_at(path):
@@ -68,21 +73,30 @@ def view_for(saved, wave):
 
 
 def new_view(path, wave):
-    """A first view: ports of the top, then its registers, each bus in hexadecimal."""
+    """A first view: ports of the module under test, state machines below it, its registers."""
     import pywellen
 
-    groups = {"ports": [], "state": []}
-    for variable in pywellen.Waveform(wave).all_vars():
-        name = variable.full_name
-        # dut.<module>.<signal>: the module itself, without the copies of its ports above it.
-        if name.count(".") != 2 or "Param" in variable.var_type or "param" in variable.var_type:
-            continue
-        name = "dut." + name.partition(".")[2]
-        leaf = name.split(".")[-1]
-        group = "ports" if leaf.endswith(("_i", "_o")) else "state" if leaf.endswith("_q") else None
-        if group and (name, variable.bitwidth) not in groups[group]:
+    variables = [variable for variable in pywellen.Waveform(wave).all_vars() if "Param" not in variable.var_type]
+    inside = [variable.full_name.split(".")[2:] for variable in variables]
+    # A bench may wrap the module; then its one instance is what matters.
+    instances = {parts[0] for parts in inside if len(parts) > 1 and parts[0].startswith("u_")}
+    wrapped = len(instances) == 1 and not any(len(parts) == 1 and parts[0].endswith("_q") for parts in inside)
+    depth = 4 if wrapped else 3
+    groups = {"ports": [], "state machines": [], "registers": []}
+    for variable in variables:
+        parts = variable.full_name.split(".")
+        leaf = parts[-1]
+        name = ".".join(["dut", *parts[1:]])
+        group = None
+        if len(parts) == depth and leaf.endswith(("_i", "_o")):
+            group = "ports"
+        elif len(parts) >= depth and leaf == "state_q":
+            group = "state machines"
+        elif len(parts) == depth and leaf.endswith("_q"):
+            group = "registers"
+        if group and (name, variable.bitwidth or 1) not in groups[group]:
             groups[group].append((name, variable.bitwidth or 1))
-    lines = ["[*] Signals of the top module; edit in GTKWave and save over this file."]
+    lines = ["[*] Arrange in GTKWave and save over this file; the model is called dut."]
     for title, names in groups.items():
         lines += ["@200", f"-{title}"]
         for name, width in names:
@@ -95,7 +109,7 @@ def new_view(path, wave):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--new-view", action="store_true")
+    parser.add_argument("--new-view", metavar="NAME")
     parser.add_argument("pattern", nargs="?", default="")
     args = parser.parse_args()
     if not args.pattern:
@@ -105,15 +119,17 @@ def main():
             if name.endswith(".fst"):
                 print(f"  {os.path.relpath(os.path.join(WAVES, name), ROOT)}")
         return 2
-    files = run(args.pattern)
+    program, files = run(args.pattern)
     files.sort(key=lambda path: failed_at(path) is None)
-    saved = os.path.join(ROOT, "tests/waves", scopes(files[0])[1].removeprefix("weft_") + ".gtkw")
+    views = os.path.join(ROOT, "tests/waves")
     if args.new_view:
-        new_view(saved, files[0])
+        new_view(os.path.join(views, args.new_view + ".gtkw"), files[0])
         return 0
+    names = (scopes(files[0])[1].removeprefix("weft_"), program)
+    saved = next((path for path in (os.path.join(views, name + ".gtkw") for name in names) if os.path.exists(path)), "")
     view = view_for(saved, files[0])
-    if not os.path.exists(saved):
-        print(f"no saved view {os.path.relpath(saved, ROOT)}; starting empty")
+    if not saved:
+        print(f"no saved view tests/waves/{program}.gtkw; starting empty")
     command = ["gtkwave", files[0], view]
     when = failed_at(files[0])
     if when is not None:
