@@ -230,6 +230,7 @@ void Communicator::progress() {
       if (e.status == weft::wire::Err::OK) p.state = State::kReady;
       else explain(p, e);
     } else if (e.op == weft::wire::DbOp::LAUNCH && p.state == State::kRunning) {
+      p.completed_cycles = e.cycles;
       if (e.status == weft::wire::Err::OK) p.state = State::kReady;
       else explain(p, e);
     }

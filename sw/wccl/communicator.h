@@ -78,6 +78,8 @@ class Communicator {
   State state(int plan) const { return plans_[static_cast<std::size_t>(plan)].state; }
   // Why a plan is kFailed: operation, entry, peer and reason.
   const std::string& failure(int plan) const { return plans_[static_cast<std::size_t>(plan)].failure; }
+  // Node clock, in cycles, when the plan's last run completed.
+  std::uint64_t completed_cycles(int plan) const { return plans_[static_cast<std::size_t>(plan)].completed_cycles; }
   std::size_t entries(int plan) const { return plans_[static_cast<std::size_t>(plan)].count; }
 
  private:
@@ -85,6 +87,7 @@ class Communicator {
     Op op;
     State state = State::kGone;
     std::string failure;
+    std::uint64_t completed_cycles = 0;
     std::uint64_t entries_addr = 0;
     std::size_t room = 0;   // entries that fit there
     std::size_t count = 0;  // entries

@@ -220,8 +220,8 @@ void Runner::fill(const wccl::Op& op, size_t index, unsigned repeat) {
     const uint64_t seed = hash(config_.seed ^ hash(index << 32 | repeat) ^ static_cast<uint64_t>(r) << 56);
     const uint64_t arena = memory.base() + kPage;
     rank.guard = std::make_unique<MemoryGuard>(memory, seed);
-    rank.guard->fill_rest();
-    rank.guard->release(arena, arena_bytes(workload_));
+    rank.guard->fill(memory.base(), kPage);
+    rank.guard->fill(arena + arena_bytes(workload_), memory.size() - kPage - arena_bytes(workload_));
     if (l.recv_bytes != 0) rank.guard->release(l.recv, l.recv_bytes);
     rank.input.resize(l.send_bytes);
     make_inputs(rank.input.data(), l.send_bytes / wccl::size_of(op.type), op.type, config_.inputs, seed);

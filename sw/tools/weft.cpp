@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `weft` command: chooses the subcommand.
+#include <cstdio>
+#include <cstring>
+
+#include "sw/tools/commands.h"
+
+namespace {
+
+struct Command {
+  const char* name;
+  int (*run)(int, char**);
+  const char* help;
+};
+
+constexpr Command kCommands[] = {
+    {"sim", weft::tools::sim_command, "run a workload on a simulated cluster and check every byte"},
+    {"trace", weft::tools::trace_command, "make a workload out of recorded traces"},
+};
+
+void usage(std::FILE* to) {
+  std::fputs("usage: weft COMMAND [options]\n\n", to);
+  for (const Command& c : kCommands) std::fprintf(to, "  %-7s %s\n", c.name, c.help);
+  std::fputs("\n`weft COMMAND --help` tells the options of a command.\n", to);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    usage(stderr);
+    return weft::tools::kBadInput;
+  }
+  for (const Command& c : kCommands)
+    if (std::strcmp(argv[1], c.name) == 0) return c.run(argc - 1, argv + 1);
+  if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "help") == 0) {
+    usage(stdout);
+    return weft::tools::kOk;
+  }
+  std::fprintf(stderr, "weft: unknown command '%s'\n", argv[1]);
+  usage(stderr);
+  return weft::tools::kBadInput;
+}
