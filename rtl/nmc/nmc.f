@@ -9,6 +9,7 @@ rtl/nmc/weft_nmc_int.sv
 rtl/nmc/weft_nmc_lanes.sv
 rtl/nmc/weft_nmc_rot.sv
 rtl/nmc/weft_nmc_decode.sv
+rtl/nmc/weft_nmc_buf.sv
 rtl/nmc/weft_nmc_read.sv
 rtl/nmc/weft_nmc_seq.sv
 rtl/nmc/weft_nmc_write.sv

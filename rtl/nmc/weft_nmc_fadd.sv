@@ -216,123 +216,27 @@ module weft_nmc_fadd
   logic             cut8_q   [Lanes];  // round up at bit CutW
   logic             sign8_q  [Lanes];
 
+  // Last stage first, with blocking assignments: each stage reads what the one before left at the
+  // last edge, and nobody outside reads these arrays. So they are the registers that non-blocking
+  // assignments would give, but the simulator keeps no second copy of them and loops stay loops.
   always_ff @(posedge clk_i) begin
-    if (valid_i) begin
+    if (valid_q[8]) begin
+      automatic logic [Lanes*Width-1:0] res;
+      /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic val_t a = a_i[i*32+:Width];
-        automatic val_t b = b_i[i*32+:Width];
-        if (Narrow && cmd_i.bf16) begin
-          a &= UpperMask;
-          b &= UpperMask;
-        end
-        a1_q[i]     <= a[MagW-1:0];
-        b1_q[i]     <= b[MagW-1:0];
-        anorm1_q[i] <= a[MagW-1:FracW] != '0;
-        bnorm1_q[i] <= b[MagW-1:FracW] != '0;
-        order1_q[i] <= '{
-            a_ge: a[MagW-1:0] >= b[MagW-1:0],
-            a_neg: a[Width-1],
-            b_neg: b[Width-1],
-            a_nan: is_nan(a[MagW-1:0]),
-            b_nan: is_nan(b[MagW-1:0])
-        };
+        automatic logic [MagW:0] addend = '0;
+        automatic logic [MagW:0] wide;
+        addend[FracW+1] = hidden8_q[i];
+        if (Narrow) addend[CutW+1] = cut8_q[i];
+        addend[0] = inc8_q[i];
+        wide = {exp8_q[i], frac8_q[i], 1'b1} + addend;
+        res[i*Width+:Width] = {sign8_q[i], wide[MagW:1]};
       end
-    end
-
-    if (valid_q[1]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic use_a = take_a(op1_q, order1_q[i]);
-        automatic logic add = op1_q == LaneSum;
-        big2_q[i]   <= use_a ? a1_q[i] : b1_q[i];
-        bnorm2_q[i] <= use_a ? anorm1_q[i] : bnorm1_q[i];
-        sign2_q[i]  <= use_a ? order1_q[i].a_neg : order1_q[i].b_neg;
-        sml2_q[i]   <= !add ? '0 : use_a ? b1_q[i] : a1_q[i];
-        snorm2_q[i] <= add && (use_a ? bnorm1_q[i] : anorm1_q[i]);
-        sub2_q[i]   <= add && order1_q[i].a_neg != order1_q[i].b_neg;
-      end
-    end
-
-    if (valid_q[2]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [7:0] big_exp = big2_q[i][MagW-1:FracW];
-        automatic logic [7:0] sml_exp = sml2_q[i][MagW-1:FracW];
-        automatic logic special = big_exp == ExpMax;
-        // One less when only the smaller one is subnormal; one carry chain.
-        diff3_q[i] <= 8'(({1'b0, big_exp, 1'b1} +
-                          {1'b0, ~sml_exp, !(bnorm2_q[i] && !snorm2_q[i])}) >> 1);
-        big3_q[i]  <= {bnorm2_q[i], big2_q[i][FracW-1:0]};
-        sml3_q[i]  <= {snorm2_q[i], sml2_q[i][FracW-1:0]};
-        exp3_q[i]  <= {big_exp[7:1], big_exp[0] || !bnorm2_q[i]};
-        sign3_q[i] <= sign2_q[i];
-        sub3_q[i]  <= sub2_q[i];
-        spec3_q[i] <= special;
-        nan3_q[i]  <= special && (big2_q[i][FracW-1:0] != '0 ||
-                                  (sub2_q[i] && sml_exp == ExpMax));
-      end
-    end
-
-    if (valid_q[3]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        {sml4_q[i], sticky4_q[i]} <= shift_coarse({sml3_q[i], 2'b00}, diff3_q[i]);
-        fine4_q[i] <= diff3_q[i][2:0];
-        big4_q[i]  <= big3_q[i];
-        exp4_q[i]  <= exp3_q[i];
-        sign4_q[i] <= sign3_q[i];
-        sub4_q[i]  <= sub3_q[i];
-        spec4_q[i] <= spec3_q[i];
-        nan4_q[i]  <= nan3_q[i];
-      end
-    end
-
-    if (valid_q[4]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic aln_t sml;
-        automatic logic sticky;
-        automatic logic [SumW:0] wide;
-        {sml, sticky} = shift_fine(sml4_q[i], fine4_q[i]);
-        sticky |= sticky4_q[i];
-        // What fell out belongs to the subtrahend: it takes the place of the + 1 of its complement.
-        wide = {1'b0, big4_q[i], 2'b00, 1'b1} +
-               {{1'b0, sml} ^ {SumW{sub4_q[i]}}, sub4_q[i] && !sticky};
-        sum5_q[i]    <= wide[SumW:1];
-        sticky5_q[i] <= sticky;
-        exp5_q[i]    <= exp4_q[i];
-        sign5_q[i]   <= sign4_q[i];
-        sub5_q[i]    <= sub4_q[i];
-        spec5_q[i]   <= spec4_q[i];
-        nan5_q[i]    <= nan4_q[i];
-      end
-    end
-
-    if (valid_q[5]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [1:0] steps = groups(sum5_q[i], exp5_q[i]);
-        sum6_q[i]    <= sum5_q[i] << {steps, 3'd0};
-        groups6_q[i] <= steps;
-        rest6_q[i]   <= exp5_q[i][7:3] != 5'(steps);
-        exp6_q[i]    <= exp5_q[i];
-        sticky6_q[i] <= sticky5_q[i];
-        sign6_q[i]   <= sign5_q[i] && !(sub5_q[i] && sum5_q[i] == '0);  // x - x = +0
-        spec6_q[i]   <= spec5_q[i] || (exp5_q[i] == ExpMax - 1'b1 && sum5_q[i][SumW-1]);
-        nan6_q[i]    <= nan5_q[i];
-      end
-    end
-
-    if (valid_q[6]) begin
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [1:0] steps = pairs(sum6_q[i][SumW-1-:6], rest6_q[i], exp6_q[i][2:1]);
-        sum7_q[i]    <= sum6_q[i] << {steps, 1'b0};
-        shift7_q[i]  <= {groups6_q[i], steps};
-        rest7_q[i]   <= rest6_q[i] || exp6_q[i][2:0] != {steps, 1'b0};
-        exp7_q[i]    <= exp6_q[i];
-        sticky7_q[i] <= sticky6_q[i];
-        sign7_q[i]   <= sign6_q[i];
-        spec7_q[i]   <= spec6_q[i];
-        nan7_q[i]    <= nan6_q[i];
-      end
+      res_o <= res;
     end
 
     if (valid_q[7]) begin
+      /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic logic shift = !sum7_q[i][SumW-1] && rest7_q[i];
         automatic sum_t sum = shift ? sum7_q[i] << 1 : sum7_q[i];
@@ -344,25 +248,135 @@ module weft_nmc_fadd
         if (Narrow) begin
           cut_up = sum[CutW+2] && (sum[CutW+3] || sum[CutW+1:0] != '0 || sticky7_q[i]);
         end
-        frac8_q[i]   <= spec7_q[i] ? {nan7_q[i], {(FracW - 1) {1'b0}}} : sum[SumW-2:3];
+        frac8_q[i]   = spec7_q[i] ? {nan7_q[i], {(FracW - 1) {1'b0}}} : sum[SumW-2:3];
         // Without a hidden bit the number is subnormal or zero: field 0.
-        exp8_q[i]    <= spec7_q[i] ? ExpMax : !hidden ? '0 : left[8:1];
-        hidden8_q[i] <= hidden && !spec7_q[i];
-        inc8_q[i]    <= up && !spec7_q[i] && !narrow_q[7];
-        cut8_q[i]    <= cut_up && !spec7_q[i] && narrow_q[7];
-        sign8_q[i]   <= sign7_q[i] && !nan7_q[i];
+        exp8_q[i]    = spec7_q[i] ? ExpMax : !hidden ? '0 : left[8:1];
+        hidden8_q[i] = hidden && !spec7_q[i];
+        inc8_q[i]    = up && !spec7_q[i] && !narrow_q[7];
+        cut8_q[i]    = cut_up && !spec7_q[i] && narrow_q[7];
+        sign8_q[i]   = sign7_q[i] && !nan7_q[i];
       end
     end
 
-    if (valid_q[8]) begin
+    if (valid_q[6]) begin
+      /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [MagW:0] addend = '0;
-        automatic logic [MagW:0] wide;
-        addend[FracW+1] = hidden8_q[i];
-        if (Narrow) addend[CutW+1] = cut8_q[i];
-        addend[0] = inc8_q[i];
-        wide = {exp8_q[i], frac8_q[i], 1'b1} + addend;
-        res_o[i*Width+:Width] <= {sign8_q[i], wide[MagW:1]};
+        automatic logic [1:0] steps = pairs(sum6_q[i][SumW-1-:6], rest6_q[i], exp6_q[i][2:1]);
+        sum7_q[i]    = sum6_q[i] << {steps, 1'b0};
+        shift7_q[i]  = {groups6_q[i], steps};
+        rest7_q[i]   = rest6_q[i] || exp6_q[i][2:0] != {steps, 1'b0};
+        exp7_q[i]    = exp6_q[i];
+        sticky7_q[i] = sticky6_q[i];
+        sign7_q[i]   = sign6_q[i];
+        spec7_q[i]   = spec6_q[i];
+        nan7_q[i]    = nan6_q[i];
+      end
+    end
+
+    if (valid_q[5]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [1:0] steps = groups(sum5_q[i], exp5_q[i]);
+        sum6_q[i]    = sum5_q[i] << {steps, 3'd0};
+        groups6_q[i] = steps;
+        rest6_q[i]   = exp5_q[i][7:3] != 5'(steps);
+        exp6_q[i]    = exp5_q[i];
+        sticky6_q[i] = sticky5_q[i];
+        sign6_q[i]   = sign5_q[i] && !(sub5_q[i] && sum5_q[i] == '0);  // x - x = +0
+        spec6_q[i]   = spec5_q[i] || (exp5_q[i] == ExpMax - 1'b1 && sum5_q[i][SumW-1]);
+        nan6_q[i]    = nan5_q[i];
+      end
+    end
+
+    if (valid_q[4]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic aln_t sml;
+        automatic logic sticky;
+        automatic logic [SumW:0] wide;
+        {sml, sticky} = shift_fine(sml4_q[i], fine4_q[i]);
+        sticky |= sticky4_q[i];
+        // What fell out belongs to the subtrahend: it takes the place of the + 1 of its complement.
+        wide = {1'b0, big4_q[i], 2'b00, 1'b1} +
+               {{1'b0, sml} ^ {SumW{sub4_q[i]}}, sub4_q[i] && !sticky};
+        sum5_q[i]    = wide[SumW:1];
+        sticky5_q[i] = sticky;
+        exp5_q[i]    = exp4_q[i];
+        sign5_q[i]   = sign4_q[i];
+        sub5_q[i]    = sub4_q[i];
+        spec5_q[i]   = spec4_q[i];
+        nan5_q[i]    = nan4_q[i];
+      end
+    end
+
+    if (valid_q[3]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        {sml4_q[i], sticky4_q[i]} = shift_coarse({sml3_q[i], 2'b00}, diff3_q[i]);
+        fine4_q[i] = diff3_q[i][2:0];
+        big4_q[i]  = big3_q[i];
+        exp4_q[i]  = exp3_q[i];
+        sign4_q[i] = sign3_q[i];
+        sub4_q[i]  = sub3_q[i];
+        spec4_q[i] = spec3_q[i];
+        nan4_q[i]  = nan3_q[i];
+      end
+    end
+
+    if (valid_q[2]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [7:0] big_exp = big2_q[i][MagW-1:FracW];
+        automatic logic [7:0] sml_exp = sml2_q[i][MagW-1:FracW];
+        automatic logic special = big_exp == ExpMax;
+        // One less when only the smaller one is subnormal; one carry chain.
+        diff3_q[i] = 8'(({1'b0, big_exp, 1'b1} +
+                          {1'b0, ~sml_exp, !(bnorm2_q[i] && !snorm2_q[i])}) >> 1);
+        big3_q[i]  = {bnorm2_q[i], big2_q[i][FracW-1:0]};
+        sml3_q[i]  = {snorm2_q[i], sml2_q[i][FracW-1:0]};
+        exp3_q[i]  = {big_exp[7:1], big_exp[0] || !bnorm2_q[i]};
+        sign3_q[i] = sign2_q[i];
+        sub3_q[i]  = sub2_q[i];
+        spec3_q[i] = special;
+        nan3_q[i]  = special && (big2_q[i][FracW-1:0] != '0 ||
+                                  (sub2_q[i] && sml_exp == ExpMax));
+      end
+    end
+
+    if (valid_q[1]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic use_a = take_a(op1_q, order1_q[i]);
+        automatic logic add = op1_q == LaneSum;
+        big2_q[i]   = use_a ? a1_q[i] : b1_q[i];
+        bnorm2_q[i] = use_a ? anorm1_q[i] : bnorm1_q[i];
+        sign2_q[i]  = use_a ? order1_q[i].a_neg : order1_q[i].b_neg;
+        sml2_q[i]   = !add ? '0 : use_a ? b1_q[i] : a1_q[i];
+        snorm2_q[i] = add && (use_a ? bnorm1_q[i] : anorm1_q[i]);
+        sub2_q[i]   = add && order1_q[i].a_neg != order1_q[i].b_neg;
+      end
+    end
+
+    if (valid_i) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic val_t a = a_i[i*32+:Width];
+        automatic val_t b = b_i[i*32+:Width];
+        if (Narrow && cmd_i.bf16) begin
+          a &= UpperMask;
+          b &= UpperMask;
+        end
+        a1_q[i]     = a[MagW-1:0];
+        b1_q[i]     = b[MagW-1:0];
+        anorm1_q[i] = a[MagW-1:FracW] != '0;
+        bnorm1_q[i] = b[MagW-1:FracW] != '0;
+        order1_q[i] = '{
+            a_ge: a[MagW-1:0] >= b[MagW-1:0],
+            a_neg: a[Width-1],
+            b_neg: b[Width-1],
+            a_nan: is_nan(a[MagW-1:0]),
+            b_nan: is_nan(b[MagW-1:0])
+        };
       end
     end
   end

@@ -27,27 +27,32 @@ module weft_nmc_int
   logic [31:0] b_q   [Lanes];
   logic [31:0] sum_q [Lanes];  // a + b, or a - b for max and min
 
+  // Last stage first, with blocking assignments to the arrays, as in weft_nmc_fadd and for its reasons.
   always_ff @(posedge clk_i) begin
     if (rst_i) valid_q <= 1'b0;
     else valid_q <= valid_i;
 
-    if (valid_i) begin
-      op_q <= cmd_i.op;
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic        minus = cmd_i.op != LaneSum;
-        automatic logic [32:0] wide = {a_i[i*32+:32], 1'b1} + {b_i[i*32+:32] ^ {32{minus}}, minus};
-        a_q[i]   <= a_i[i*32+:32];
-        b_q[i]   <= b_i[i*32+:32];
-        sum_q[i] <= wide[32:1];
-      end
-    end
-
     if (valid_q) begin
+      automatic logic [Lanes*32-1:0] res;
+      /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         // With unlike signs the difference may overflow, but then the signs decide.
         automatic logic a_less = (a_q[i][31] != b_q[i][31]) ? a_q[i][31] : sum_q[i][31];
         automatic logic use_a = op_q == LaneCopy || (a_less == (op_q == LaneMin));
-        res_o[i*32+:32] <= (op_q == LaneSum) ? sum_q[i] : use_a ? a_q[i] : b_q[i];
+        res[i*32+:32] = (op_q == LaneSum) ? sum_q[i] : use_a ? a_q[i] : b_q[i];
+      end
+      res_o <= res;
+    end
+
+    if (valid_i) begin
+      op_q <= cmd_i.op;
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic        minus = cmd_i.op != LaneSum;
+        automatic logic [32:0] wide = {a_i[i*32+:32], 1'b1} + {b_i[i*32+:32] ^ {32{minus}}, minus};
+        a_q[i]   = a_i[i*32+:32];
+        b_q[i]   = b_i[i*32+:32];
+        sum_q[i] = wide[32:1];
       end
     end
   end

@@ -85,12 +85,13 @@ module weft_nmc_lanes
     int_err_q <= {int_err_q[IntLatency-2:0], err_i};
 
     if (fp_out) begin
-      err_o <= fp_err_q[FpLatency-1];
-      for (int unsigned i = 0; i < Words; i++) begin
-        data_o[32*i+:32] <= {
-          single[32*i+16+:16], fp_half_q[FpLatency-1] ? half[16*i+:16] : single[32*i+:16]
-        };
+      automatic logic [NmcW-1:0] res = single;
+      if (fp_half_q[FpLatency-1]) begin
+        /* verilator unroll_disable */
+        for (int unsigned i = 0; i < Words; i++) res[32*i+:16] = half[16*i+:16];
       end
+      err_o  <= fp_err_q[FpLatency-1];
+      data_o <= res;
     end else if (int_out) begin
       err_o  <= int_err_q[IntLatency-1];
       data_o <= whole;

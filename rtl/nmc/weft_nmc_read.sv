@@ -132,29 +132,24 @@ module weft_nmc_read
   assign m_axi_arvalid = ar_valid_q;
 
   // ---- buffer ------------------------------------------------------------------------------------
-  logic buf_ready;
-
-  weft_fifo #(
-      .Width   (NmcW + 1),
-      .Depth   (Depth),
-      .BlockRam(1'b1)
+  weft_nmc_buf #(
+      .Width(NmcW + 1),
+      .Depth(Depth),
+      .Style("block")
   ) u_buffer (
       .clk_i,
       .rst_i,
-      .s_valid_i(m_axi_rvalid),
-      .s_ready_o(buf_ready),
-      .s_data_i ({m_axi_rresp != 2'b00, m_axi_rdata}),
-      .m_valid_o(beat_valid_o),
-      .m_ready_i(beat_ready_i),
-      .m_data_o ({beat_err_o, beat_data_o}),
-      .count_o  ()
+      .push_i (m_axi_rvalid),
+      .data_i ({m_axi_rresp != 2'b00, m_axi_rdata}),
+      .valid_o(beat_valid_o),
+      .ready_i(beat_ready_i),
+      .data_o ({beat_err_o, beat_data_o})
   );
 
   assign m_axi_rready = 1'b1;
   // Bursts are counted in beats; where one ends does not matter here.
   wire unused_rlast = m_axi_rlast;
 
-  `WEFT_IMPLIES(PromisedRoomIsThere, m_axi_rvalid, buf_ready);
   `WEFT_ASSERT(RoomInRange, room_q <= RoomW'(Depth));
   `WEFT_HOLD(ArHolds, m_axi_arvalid, m_axi_arready, {m_axi_araddr, m_axi_arlen});
   `WEFT_IMPLIES(ArInsidePage, m_axi_arvalid,

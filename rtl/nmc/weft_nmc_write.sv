@@ -136,24 +136,23 @@ module weft_nmc_write
 
   // ---- write buffer ------------------------------------------------------------------------------
   strb_t strb;
-  logic  w_full_n, w_valid, w_ready;
+  logic  w_valid, w_ready;
 
   assign strb = (first_q ? from_q : '1) & (last_q ? to_q : '1) & {NmcBytes{!mute}};
   wire page_end = addr_q[PageW-1:0] == '1;
 
-  weft_fifo #(
+  weft_nmc_buf #(
       .Width(1 + NmcBytes + NmcW),
-      .Depth(Depth)
+      .Depth(Depth),
+      .Style("distributed")
   ) u_w (
       .clk_i,
       .rst_i,
-      .s_valid_i(beat_valid_i),
-      .s_ready_o(w_full_n),
-      .s_data_i ({last_q || page_end, strb, beat_data_i}),
-      .m_valid_o(w_valid),
-      .m_ready_i(w_ready),
-      .m_data_o ({m_axi_wlast, m_axi_wstrb, m_axi_wdata}),
-      .count_o  ()
+      .push_i (beat_valid_i),
+      .data_i ({last_q || page_end, strb, beat_data_i}),
+      .valid_o(w_valid),
+      .ready_i(w_ready),
+      .data_o ({m_axi_wlast, m_axi_wstrb, m_axi_wdata})
   );
 
   // ---- addresses: at most one a beat in the write buffer, and one whose data has left ------------
@@ -204,7 +203,7 @@ module weft_nmc_write
   end
 
   `WEFT_IMPLIES(BeatHasJob, beat_valid_i, active_q);
-  `WEFT_IMPLIES(BeatHasRoom, beat_valid_i, w_full_n && (aw_full_n || !aw_push));
+  `WEFT_IMPLIES(AddressHasRoom, beat_valid_i && aw_push, aw_full_n);
   `WEFT_IMPLIES(AwInsidePage, m_axi_awvalid,
                 9'(m_axi_awaddr[11:OffsW]) + 9'(m_axi_awlen) < 9'(PageBeats));
   `WEFT_ASSERT(LeadInRange, lead_q <= LeadW'(Depth + 2));

@@ -149,6 +149,7 @@ class World {
 
   /// Takes what the coming clock edge transfers; call after eval().
   void look() {
+    check_holds();
     if (dut_.req_valid_i && dut_.req_ready_o) {
       waiting_.pop_front();
       req_done_ = true;
@@ -269,6 +270,27 @@ class World {
     return n == 0 ? 0 : (set_.random >> 33) % n;
   }
 
+  // What the reducer offers and nobody takes must still be there, unchanged, in the next cycle.
+  void check_holds() {
+    const auto check = [&](unsigned which, bool valid, bool ready, auto... fields) {
+      uint64_t hash = 0;
+      ((hash = (hash ^ static_cast<uint64_t>(fields)) * 0x9e3779b97f4a7c15u + 1), ...);
+      if (offered_[which].pending && (!valid || hash != offered_[which].hash))
+        fail("an offer of stream " + std::to_string(which) + " did not hold");
+      offered_[which] = {valid && !ready, hash};
+    };
+    uint64_t beat = 0;
+    if (dut_.m_axi_w_wvalid && (offered_[kW].pending || !dut_.m_axi_w_wready)) {  // else nothing to compare
+      for (unsigned i = 0; i < 32; ++i) beat = (beat ^ dut_.m_axi_w_wdata[i]) * 0x9e3779b97f4a7c15u + 1;
+      for (unsigned i = 0; i < 4; ++i) beat = (beat ^ dut_.m_axi_w_wstrb[i]) * 0x9e3779b97f4a7c15u + 1;
+    }
+    check(kArA, dut_.m_axi_a_arvalid, dut_.m_axi_a_arready, dut_.m_axi_a_araddr, dut_.m_axi_a_arlen);
+    check(kArB, dut_.m_axi_b_arvalid, dut_.m_axi_b_arready, dut_.m_axi_b_araddr, dut_.m_axi_b_arlen);
+    check(kAw, dut_.m_axi_w_awvalid, dut_.m_axi_w_awready, dut_.m_axi_w_awaddr, dut_.m_axi_w_awlen);
+    check(kCpl, dut_.cpl_valid_o, dut_.cpl_ready_i, dut_.cpl_o);
+    check(kW, dut_.m_axi_w_wvalid, dut_.m_axi_w_wready, beat, dut_.m_axi_w_wlast);
+  }
+
   void check_burst(uint64_t address, unsigned len) const {
     if (address % kBeatBytes) fail("burst at no beat address");
     if (address % kPageBytes + (len + 1) * kBeatBytes > kPageBytes) fail("burst across 4 KB");
@@ -372,6 +394,10 @@ class World {
   std::deque<Write> writes_;
   std::deque<WBeat> w_beats_;
   std::deque<Response> responses_;
+  struct Offer {
+    bool pending = false;
+    uint64_t hash = 0;
+  } offered_[9];
   uint64_t w_bursts_ = 0;  // bursts whose last beat is in w_beats_
   uint64_t cycle_ = 0, beats_written_ = 0, bursts_read_ = 0, bursts_written_ = 0, moved_ = 0;
   bool req_done_ = false, r_done_[2] = {}, b_done_ = false;  // offers that the last edge took
