@@ -85,14 +85,14 @@ def new_view(path, wave):
     groups = {"ports": [], "state machines": [], "registers": []}
     for variable in variables:
         parts = variable.full_name.split(".")
-        leaf = parts[-1]
         name = ".".join(["dut", *parts[1:]])
+        own = parts[depth - 1] if len(parts) >= depth else ""  # a struct is a scope of its fields
         group = None
-        if len(parts) == depth and leaf.endswith(("_i", "_o")):
-            group = "ports"
-        elif len(parts) >= depth and leaf == "state_q":
+        if parts[-1] == "state_q":
             group = "state machines"
-        elif len(parts) == depth and leaf.endswith("_q"):
+        elif own.endswith(("_i", "_o")) or own.startswith(("m_ax", "s_ax")):
+            group = "ports"
+        elif own.endswith("_q"):
             group = "registers"
         if group and (name, variable.bitwidth or 1) not in groups[group]:
             groups[group].append((name, variable.bitwidth or 1))
