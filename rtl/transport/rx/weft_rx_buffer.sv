@@ -104,6 +104,7 @@ module weft_rx_buffer
   localparam int unsigned Turns = 3;
   logic [511:0] d_q, t1_q, t2_q, t3_q;
   logic [5:0] a_q, a1_q, a2_q;
+  logic [5:0] r2_q;  // r of the frame in stage 2
   logic [63:0] mine_q;  // lanes that word j takes from beat j
   logic [Turns:0] we_q, beat_q;  // a word is written; it has a beat (no extra word)
   logic [Turns:0][AddrW-1:0] addr_q;
@@ -137,9 +138,8 @@ module weft_rx_buffer
     end
     a1_q <= a_q;
     a2_q <= a1_q;
-    if (we_q[2]) begin
-      for (int i = 0; i < 64; i++) mine_q[i] <= 6'(i) >= a2_q - 6'(PayloadAt);
-    end
+    r2_q   <= a1_q - 6'(PayloadAt);
+    mine_q <= {64{1'b1}} << r2_q;
     beat_q <= {beat_q[Turns-1:0], store && !late};
     addr_q <= {addr_q[Turns-1:0], next_q[AddrW-1:0]};
     if (rst_i) we_q <= '0;

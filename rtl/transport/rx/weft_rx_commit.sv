@@ -73,8 +73,7 @@ module weft_rx_commit
   localparam int unsigned Margin = 8;
   localparam int unsigned OutDepth = 8;
   // Loss at this port, 1 = 2^24: moves by 1/256 a packet; from 0.3 % on, acks with news of a gap go twice.
-  localparam logic [24:0] LossOne = 25'h1000000;
-  localparam logic [24:0] LossTwice = 25'd50332;
+  localparam logic [23:0] LossTwice = 24'd50332;
 
   // ---- waiting for memory
   localparam int unsigned CountW = $clog2(QueueDepth + 1);
@@ -253,19 +252,21 @@ module weft_rx_commit
   );
 
   // The measure before this packet counts: a lone loss is not yet a lossy port.
-  logic [24:0] loss_q;
-  logic [25:0] loss_sum;
-  assign loss_sum = 26'(loss_q) - 26'(loss_q[24:8]) + {2'd0, gap, 16'd0};
+  logic [23:0] loss_q;
+  logic [24:0] loss_sum;
+  logic lossy_q;
+  assign loss_sum = 25'(loss_q) - 25'(loss_q[23:8]) + {1'b0, gap, 16'd0};
   always_ff @(posedge clk_i) begin
     if (rst_i) loss_q <= '0;
-    else if (fresh) loss_q <= (loss_sum > 26'(LossOne)) ? LossOne : loss_sum[24:0];
+    else if (fresh) loss_q <= loss_sum[24] ? '1 : loss_sum[23:0];
+    lossy_q <= loss_q >= LossTwice;
   end
 
   assign mem_fail_o      = mem_failed;
   assign mem_fail_conn_o = p3_q.conn[ConnW-1:0];
   assign due_valid_o     = fresh || mem_failed;
   assign due_now_o       = p3_q.hurry || lost_some || ce_change || mem_failed;
-  assign due_again_o     = fresh && lost_some && loss_q >= LossTwice;
+  assign due_again_o     = fresh && lost_some && lossy_q;
   assign due_idx_o       = {p3_q.conn[ConnW-1:0], p3_q.path[PathW-1:0]};
 
   assign evt_data_o  = fresh && !p3_q.probe;

@@ -62,11 +62,11 @@ module weft_rx_due
   } held_t;
 
   cfg_global_t cfg_global;
-  logic [23:0] hold_q;
+  logic [23:0] ack_hold_q;
   assign cfg_global = cfg_i.data[$bits(cfg_global_t)-1:0];
   always_ff @(posedge clk_i) begin
-    if (rst_i) hold_q <= '0;
-    else if (cfg_i.valid && cfg_i.kind == CfgGlobal) hold_q <= cfg_global.ack_hold;
+    if (rst_i) ack_hold_q <= '0;
+    else if (cfg_i.valid && cfg_i.kind == CfgGlobal) ack_hold_q <= cfg_global.ack_hold;
   end
 
   // ---- choose
@@ -113,6 +113,8 @@ module weft_rx_due
   (* ram_style = "distributed" *) flags_t flags_mem[NumPaths];
   flags_t old, next;
   logic owe, hold;
+  logic owe_q, hold_q;  // pushed one cycle later: reading, deciding and counting is too much for one
+  logic [IdxW-1:0] push_idx_q;
   logic popped_q, popped_again_q;
 
   assign old = flags_mem[idx_q];
@@ -146,6 +148,9 @@ module weft_rx_due
 
   always_ff @(posedge clk_i) begin
     if (op_q != OpNone) flags_mem[idx_q] <= next;
+    owe_q          <= owe && !rst_i;
+    hold_q         <= hold && !rst_i;
+    push_idx_q     <= idx_q;
     popped_q       <= op_q == OpPop && !rst_i;
     popped_again_q <= old.again;
   end
@@ -160,9 +165,9 @@ module weft_rx_due
   ) u_owed (
       .clk_i,
       .rst_i,
-      .s_valid_i(owe),
+      .s_valid_i(owe_q),
       .s_ready_o(owed_ready),
-      .s_data_i (idx_q),
+      .s_data_i (push_idx_q),
       .m_valid_o(owed_o),
       .m_ready_i(pop_take),
       .m_data_o (owed_idx_o),
@@ -176,17 +181,17 @@ module weft_rx_due
   ) u_held (
       .clk_i,
       .rst_i,
-      .s_valid_i(hold),
+      .s_valid_i(hold_q),
       .s_ready_o(held_ready),
-      .s_data_i ('{idx_q, now_i + 32'(hold_q)}),
+      .s_data_i ('{push_idx_q, now_i + 32'(ack_hold_q)}),
       .m_valid_o(held_valid),
       .m_ready_i(held_take),
       .m_data_o (held_head),
       .count_o  ()
   );
 
-  `WEFT_IMPLIES(OwedFits, owe, owed_ready);
-  `WEFT_IMPLIES(HeldFits, hold, held_ready);
+  `WEFT_IMPLIES(OwedFits, owe_q, owed_ready);
+  `WEFT_IMPLIES(HeldFits, hold_q, held_ready);
   `WEFT_IMPLIES(NoMarkLost, mark_i, !mark_q || mark_take);
   `WEFT_IMPLIES(NothingBeforeUp, !up, !commit_i && !mark_i);
 

@@ -66,13 +66,15 @@ module weft_rx_header
 
   // ---- S2
   typedef struct packed {
-    logic mac, too_short, too_long, ethertype, ip_form, protocol, length, destination;
+    logic mac, too_short, too_long, ethertype, ip_form, protocol, destination;
     logic bth_version, opcode, ext_short, ext_version, pad, ack_bad, conn, path, overflow;
     logic is_data, is_ack, is_probe, unserved;
   } flags_t;
   flags_t s2_q;
   logic [4:0][16:0] pairs_q;  // words of the IP header, added in pairs
   logic [15:0] inc2_q;
+  logic [15:0] ip_len_q, udp_len_q;
+  flen_t from_ip_q, from_udp_q;  // bytes of the frame from that header on
 
   always_ff @(posedge clk_i) begin
     s2_q.mac         <= mac_error_i;
@@ -81,8 +83,6 @@ module weft_rx_header
     s2_q.ethertype   <= h.eth.ethertype != 16'h0800;
     s2_q.ip_form     <= h.ipv4.ver_ihl != 8'h45 || (h.ipv4.frag & 16'hbfff) != '0;
     s2_q.protocol    <= h.ipv4.proto != 8'd17 || h.udp.dport != 16'(UDP_DPORT);
-    s2_q.length      <= h.ipv4.len != 16'(flen_t'(len_i - Before)) ||
-                        h.udp.len != 16'(flen_t'(len_i - BeforeUdp));
     s2_q.destination <= h.eth.dst != port_i.mac || h.ipv4.dst != port_i.ip;
     s2_q.bth_version <= h.bth.tver != '0;
     s2_q.opcode      <= !(served_data || served_ack || served_probe);
@@ -106,6 +106,10 @@ module weft_rx_header
     s2_q.unserved    <= unserved_data;
     for (int i = 0; i < 5; i++) pairs_q[i] <= 17'(h.ipv4[32*i+:16]) + 17'(h.ipv4[32*i+16+:16]);
     inc2_q           <= h.wth.incarnation;
+    ip_len_q         <= h.ipv4.len;
+    udp_len_q        <= h.udp.len;
+    from_ip_q        <= len_i - Before;
+    from_udp_q       <= len_i - BeforeUdp;
   end
 
   // ---- S3: three groups of reasons, with the IP checksum between the first and the second and the
@@ -123,10 +127,10 @@ module weft_rx_header
     return r;
   endfunction
 
-  function automatic reason_t second_group(flags_t f);
+  function automatic reason_t second_group(flags_t f, logic lengths);
     reason_t r;
-    r.yes  = f.protocol || f.length || f.destination;
-    r.code = f.protocol ? DropProtocol : f.length ? DropLength : DropDestination;
+    r.yes  = f.protocol || lengths || f.destination;
+    r.code = f.protocol ? DropProtocol : lengths ? DropLength : DropDestination;
     return r;
   endfunction
 
@@ -143,12 +147,13 @@ module weft_rx_header
   reason_t first_q, second_q, third_q;
   logic claims3_q, data3_q, ack3_q, probe3_q;
   logic [19:0] sum_q;
-  logic other_incarnation;
+  logic other_incarnation, other_length;
   assign other_incarnation = incarnation_i != inc2_q;
+  assign other_length      = ip_len_q != 16'(from_ip_q) || udp_len_q != 16'(from_udp_q);
 
   always_ff @(posedge clk_i) begin
     first_q   <= first_group(s2_q);
-    second_q  <= second_group(s2_q);
+    second_q  <= second_group(s2_q, other_length);
     third_q   <= third_group(s2_q, other_incarnation);
     claims3_q <= s2_q.unserved && !s2_q.bth_version && !s2_q.conn && !other_incarnation &&
                  !s2_q.path && !s2_q.overflow;

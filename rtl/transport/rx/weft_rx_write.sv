@@ -193,10 +193,8 @@ module weft_rx_write
     end
     if (step) begin
       w_last_q <= end_word;
-      for (int i = 0; i < 64; i++) begin
-        w_strb_q[i] <= (!start_q || 6'(i) >= burst_q.from) &&
-            (!(burst_q.last && end_word) || burst_q.upto == '0 || 6'(i) < burst_q.upto);
-      end
+      w_strb_q <= (start_q ? {64{1'b1}} << burst_q.from : '1) &
+          ((burst_q.last && end_word && burst_q.upto != '0) ? ~({64{1'b1}} << burst_q.upto) : '1);
     end
     if (rst_i) begin
       active_q  <= 1'b0;
