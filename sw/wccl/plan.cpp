@@ -184,8 +184,9 @@ Range chunk_of(const Op& op, int i, int n) {
 
 // Direct: every rank sends chunk p to rank p, which folds the contributions own, own-1, own-2 ... (the order in which
 // the rotated sends arrive) and, for all_reduce, writes the result into everybody's receive buffer. Slices keep wire
-// and reducer busy at once. Sends of slice s+1 stand ahead of the fold of slice s, so that the window of the engine
-// never fills with waits while the peers wait for this rank's data.
+// and reducer busy at once. All contributions are sent ahead of the first fold: they wait for nobody, so the window of
+// the engine never fills with waits while the peers wait for this rank's data, and no result that goes out delays a
+// contribution that the last fold needs.
 void direct_reduce(const Context& c) {
   const bool gather = c.op.kind == Kind::kAllReduce;
   const RankMemory& my = c.mem(c.me);
@@ -209,9 +210,8 @@ void direct_reduce(const Context& c) {
   };
 
   int folded = kNone;  // the fold of the slice before: folds end in slice order, so that their signals do too
-  send(0);
+  for (int s = 0; s < slices; ++s) send(s);
   for (int s = 0; s < slices; ++s) {
-    if (s + 1 < slices) send(s + 1);
     const Range r = slice(own, s, slices);
     if (r.count == 0) continue;
     const std::uint64_t bytes = r.count * c.es, dst = own_recv + r.first * c.es;

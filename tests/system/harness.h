@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// One workload on one cluster of Verilated nodes, start to finish, with every check on.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+
+#include "Vnic100.h"
+#include "tb/app/runner.h"
+#include "tb/node/rtl_node.h"
+#include "tb/node/verilated_model.h"
+#include "weft_test.h"
+
+namespace weft::test {
+
+inline std::vector<std::uint8_t> firmware() {
+  std::ifstream in(std::string(WEFT_BUILD_DIR) + "/firmware/cpu_m.bin", std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Outcome {
+  std::string error;  // empty: every check passed
+  std::vector<tb::OpReport> ops;
+  tb::TrafficCounts traffic;
+  tb::FabricCounts fabric;
+  std::uint64_t frames_to(std::uint32_t) const { return fabric.delivered; }
+};
+
+struct Trial {
+  tb::Scenario scenario;
+  tb::Workload workload;
+  tb::RunnerConfig config;
+  tb::TraceConfig traces;
+  bool resends_may_be_needless = false;  // packets of one path overtake each other
+
+  Trial() {
+    scenario.fabric.link_latency_ns = 300;
+    scenario.fabric.switch_latency_ns = 300;
+    scenario.seed = seed();
+    scenario.threads = 2;
+    config.seed = seed();
+    config.transport.mtu = 256;
+    config.limit_us = 20'000;
+    config.firmware = firmware();
+  }
+
+  Outcome run() {
+    Outcome out;
+    scenario.nodes = std::max<std::uint32_t>(scenario.nodes, static_cast<std::uint32_t>(workload.ranks));
+    scenario.memory.size_mib = tb::Runner::memory_mib(workload);
+    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(tb::make_verilated_node<Vnic100>), traces);
+    if (!cluster.ok()) {
+      out.error = cluster.error();
+      return out;
+    }
+    tb::Runner runner(*cluster.value(), workload, config);
+    if (Status s = runner.setup(); !s.ok()) {
+      out.error = s.text();
+      return out;
+    }
+    for (std::size_t i = 0; i < workload.ops.size() && out.error.empty(); ++i) {
+      auto r = runner.run(i);
+      if (!r.ok()) {
+        out.error = r.error();
+        break;
+      }
+      out.ops.push_back(r.take());
+      const auto& o = out.ops.back();
+      if (!o.failure.empty()) out.error = o.failure;
+      else if (o.wrong != 0) out.error = std::to_string(o.wrong) + " wrong bytes";
+      else if (o.traffic.needless_resent != 0 && !resends_may_be_needless) out.error = "needless resend";
+    }
+    if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
+    out.traffic = cluster.value()->traffic();
+    out.fabric = cluster.value()->fabric();
+    if (out.error.empty() && !out.fabric.balanced()) out.error = "frames in do not equal frames out and drops";
+    return out;
+  }
+};
+
+inline tb::WorkloadOp op(wccl::Kind kind, std::uint64_t count, wccl::Type type = wccl::Type::kFloat32,
+                         wccl::RedOp redop = wccl::RedOp::kSum, bool in_place = false) {
+  tb::WorkloadOp o;
+  o.op.kind = kind;
+  o.op.count = count;
+  o.op.type = type;
+  o.op.redop = redop;
+  o.op.in_place = in_place;
+  return o;
+}
+
+// Every collective once or more, of sizes around the packet size, for `n` ranks.
+inline tb::Workload everything(int n, std::uint64_t scale) {
+  using wccl::Kind, wccl::Type, wccl::RedOp;
+  tb::Workload w;
+  w.name = "everything";
+  w.ranks = n;
+  Rng rng(seed(), 1234 + static_cast<std::uint64_t>(n));
+  w.ops.push_back(op(Kind::kBarrier, 0));
+  w.ops.push_back(op(Kind::kAllReduce, 7 * scale + rng.below(64)));
+  w.ops.push_back(op(Kind::kAllReduce, 3 * scale + 1, Type::kBfloat16, RedOp::kMax, true));
+  w.ops.push_back(op(Kind::kAllReduce, 3 * scale + rng.below(9), Type::kInt32));
+  w.ops.back().op.algo = wccl::Algo::kRing;
+  w.ops.push_back(op(Kind::kReduceScatter, scale + rng.below(9), Type::kInt32, RedOp::kMin));
+  w.ops.push_back(op(Kind::kReduceScatter, scale + 3, Type::kBfloat16, RedOp::kSum, true));
+  w.ops.push_back(op(Kind::kAllGather, scale + rng.below(9), Type::kInt64));
+  w.ops.push_back(op(Kind::kAllGather, scale + 5, Type::kFloat32, RedOp::kSum, true));
+  w.ops.push_back(op(Kind::kAllToAll, scale / 2 + rng.below(9), Type::kBfloat16));
+  w.ops.push_back(op(Kind::kBroadcast, 5 * scale + rng.below(9), Type::kInt64));
+  w.ops.back().op.root = n - 1;
+  w.ops.push_back(op(Kind::kAllReduce, 0));
+  tb::WorkloadOp v = op(Kind::kAllToAllV, 0, Type::kInt32);
+  v.op.send_counts.assign(static_cast<std::size_t>(n), std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
+  for (auto& row : v.op.send_counts)
+    for (auto& c : row) c = rng.chance(0.3) ? 0 : rng.below(2 * scale);
+  w.ops.push_back(v);
+  w.ops.push_back(op(Kind::kBarrier, 0));
+  return w;
+}
+
+}  // namespace weft::test
