@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 
 #include "soft_node.h"
 #include "tb/scenario.h"
@@ -215,8 +216,11 @@ TEST_CASE("scenario: arrays and matrices of a workload are checked element by el
         "w.toml:2: m[1] = 'x': expected rows of counts");  // the first error sticks
 }
 
-TEST_CASE("scenario: the key table names every key with its default", "[tb][scenario]") {
+TEST_CASE("scenario: the key table names every key with its default and stands in the docs", "[tb][scenario]") {
   const std::string table = scenario_key_table();
+  std::ostringstream docs;
+  docs << std::ifstream(WEFT_SOURCE_DIR "/docs/simulation.md").rdbuf();
+  CHECK(docs.str().find(table) != std::string::npos);
   CHECK(table.find("| `faults.loss` | 0 | 0 .. 1 |") != std::string::npos);
   CHECK(table.find("| `cluster.nodes` | 8 | 1 .. 4096 |") != std::string::npos);
 }
