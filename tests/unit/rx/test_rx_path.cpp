@@ -289,6 +289,32 @@ TEST_CASE("rx: a smaller MTU refuses longer packets", "[rx]") {
   CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::MSG)] == 1);
 }
 
+TEST_CASE("rx: latencies are those of the document", "[rx]") {
+  Bench bench;
+  Traffic traffic(bench.model, {}, 11);
+  connect_all(bench, traffic, 1, false);
+  const Region r = test_regions()[1];
+  // Cycles from the one with the last beat at the input until `seen`.
+  const auto latency = [&](wire::Frame f, auto&& seen) {
+    bench.send(std::move(f));
+    while (bench.queued() != 0) bench.cycle();
+    unsigned cycles = 1;
+    for (; !seen(); ++cycles) bench.cycle();
+    bench.drain();
+    return cycles;
+  };
+  CHECK(latency(wire::Frame(64), [&] { return bench.b->drop_o != 0; }) == 7);
+  CHECK(latency(traffic.random_data(7), [&] { return bench.b->drop_o != 0; }) == 7);  // not configured
+  CHECK(latency(traffic.data(0, 0, r.base + 5, 64, r.key), [&] { return bench.b->m_axi_wvalid != 0; }) == 13);
+  bench.send(traffic.data(0, 0, r.base + 5, 64, r.key));
+  while (!bench.b->m_axi_bvalid) bench.cycle();
+  const std::uint64_t response = bench.now();
+  while (!(bench.b->ack_valid_o & 1)) bench.cycle();
+  CHECK(bench.now() + 1 - response == 13);
+  bench.drain();
+  bench.at_rest();
+}
+
 TEST_CASE("rx: the checks of this bench find a receiver that lies", "[rx]") {
   for (const Lie lie :
        {Lie::Strobe, Lie::WordBit, Lie::EarlyAck, Lie::LostCommit, Lie::Verdict, Lie::HistoryBit}) {
