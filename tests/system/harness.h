@@ -46,7 +46,7 @@ struct Trial {
 
   Outcome run() {
     Outcome out;
-    scenario.nodes = std::max<std::uint32_t>(scenario.nodes, static_cast<std::uint32_t>(workload.ranks));
+    scenario.nodes = static_cast<std::uint32_t>(workload.ranks);
     scenario.memory.size_mib = tb::Runner::memory_mib(workload);
     auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(tb::make_verilated_node<Vnic100>), traces);
     if (!cluster.ok()) {
