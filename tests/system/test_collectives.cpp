@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on clusters of Verilated nodes, over fabrics that lose, reorder, duplicate and corrupt.
+#include <set>
+
 #include "harness.h"
 
 using namespace weft::test;
@@ -7,10 +9,23 @@ namespace tb = weft::tb;
 
 namespace {
 
+void once_each(tb::Workload& w) {
+  std::set<wccl::Kind> seen;
+  std::vector<tb::WorkloadOp> kept;
+  for (auto& o : w.ops)
+    if (o.op.count != 0 || o.op.kind == wccl::Kind::kBarrier || o.op.kind == wccl::Kind::kAllToAllV)
+      if (seen.insert(o.op.kind).second) kept.push_back(o);
+  w.ops = kept;
+}
+
+// Every kind of collective for 1 to 9 ranks; under faults other than loss, for some of those numbers.
 void all_sizes(double loss, const char* fault = "", double rate = 0) {
   for (int n = 1; n <= 9; ++n) {
+    if (*fault != '\0' && n != 2 && n != 5 && n != 8) continue;
     Trial t;
-    t.workload = everything(n, 120);
+    t.workload = everything(n, 60);
+    // A lost frame costs microseconds of waiting: where many are lost, one operation of each kind has to do.
+    if (loss >= 0.1) once_each(t.workload);
     t.scenario.faults.loss = loss;
     const std::string f = fault;
     if (f == "reorder") {
@@ -43,6 +58,7 @@ TEST_CASE("system: every collective while memory stalls", "[system][random]") { 
 TEST_CASE("system: 16 ranks", "[system]") {
   Trial t;
   t.workload = everything(16, 40);
+  once_each(t.workload);
   t.scenario.faults.loss = 0.01;
   CHECK(t.run().error == "");
 }

@@ -43,12 +43,14 @@ TEST_CASE("system: a plane that dies is a clean error, told once", "[system]") {
   Trial t;
   t.workload.ranks = 4;
   t.workload.ops.push_back(op(wccl::Kind::kAllReduce, 40'000));
+  t.workload.ops.back().repeat = 50;
   tb::DownFault down;
   down.plane = 1;
-  down.from_ps = 240 * tb::kUs;
+  down.from_ps = 300 * tb::kUs;
   t.scenario.faults.down.push_back(down);
   t.config.transport.retry_limit = 6;
   const Outcome o = t.run();
+  CAPTURE(o.error);
   CHECK(o.error.find("RETRY_LIMIT") != std::string::npos);
   CHECK(o.error.find("to rank") != std::string::npos);
 }
