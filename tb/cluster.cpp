@@ -464,6 +464,9 @@ uint64_t Cluster::cycles(uint32_t node) const {
 const Status& Cluster::status() const {
   return impl_->status;
 }
+bool Cluster::trace_failed() const {
+  return impl_->trace_failed();
+}
 
 nlohmann::json Cluster::stats() const {
   const TrafficCounts t = traffic();

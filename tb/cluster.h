@@ -147,6 +147,8 @@ class Cluster {
 
   // Error of the first failure (RunEnd::kFailed), sticky.
   const Status& status() const;
+  // Whether a capture or the timeline could not be written: the user's disk is at fault, not a node.
+  bool trace_failed() const;
 
   // Closes the trace files and checks what must hold in every run: frames in = out + counted drops, no
   // protocol error on any AXI port, no MAC underrun, no payload written twice (written bytes <= unique

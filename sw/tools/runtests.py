@@ -2,12 +2,14 @@
 """Builds and runs the tests that match a pattern; `make test` calls it.
 
 C++ tests are Catch2 programs registered by weft_test(); Python ones are unittest files test_*.py
-under tests/. Every test case runs in a process of its own, several at a time, the slowest of last
-time first. The pattern is the name of a program (fifo), a glob over test names ("fifo: data*"), or
-without a wildcard a part of a test's name. The last line is `N passed, N failed`; exit status 1
-if anything failed, or nothing matched.
+under tests/, where a line NEEDS = ["target", ...] names what must be built first. Every test case
+runs in a process of its own, several at a time, the slowest of last time first. The pattern is the
+name of a program (fifo), a glob over test names ("fifo: data*"), or without a wildcard a part of a
+test's name. The last line is `N passed, N failed`; exit status 1 if anything failed, or nothing
+matched.
 """
 import argparse
+import ast
 import concurrent.futures
 import fnmatch
 import json
@@ -21,6 +23,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TEST_CASE = re.compile(r'\b(?:TEST_CASE|TEMPLATE_TEST_CASE|TEST_CASE_METHOD|SCENARIO)\w*\s*\(([^{;]*)')
+NEEDS = re.compile(r'^NEEDS = (\[[^\]]*\])', re.M)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -106,6 +109,13 @@ def python_tests(path, pattern):
     return tests
 
 
+def needs_of(path):
+    """Build targets that a Python test names: NEEDS = ["weft"]."""
+    with open(path, encoding="utf-8") as handle:
+        match = NEEDS.search(handle.read())
+    return ast.literal_eval(match.group(1)) if match else []
+
+
 def child(path, method):
     """Runs one Python test method in this process."""
     sys.path[:0] = [os.path.dirname(path), os.path.join(ROOT, "sw/tools")]
@@ -174,7 +184,13 @@ def main():
         folder = "tests/waves" if waves and program["waves"] else "tests"
         tests += catch_tests(program["name"], os.path.join(build_dir, folder, program["name"]), args.pattern)
     for path in python_files():
-        tests += python_tests(path, args.pattern)
+        found = python_tests(path, args.pattern)
+        needs = needs_of(path) if found else []
+        if needs and not build(needs, env):
+            print(f"FAILED {found[0].program} ({' '.join(needs)} does not build)")
+            broken += 1
+            continue
+        tests += found
     if args.list:
         for test in tests:
             print(f"{test.program}\t{test.name}")

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sw/tools/trace_import.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <numeric>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "sw/tools/commands.h"
+#include "sw/tools/command_line.h"
 
 namespace weft::tools {
 namespace {
 
 using nlohmann::json;
 
+constexpr std::uint64_t kMostElements = std::uint64_t{1}
+                                        << 40;  // as in a workload file; sums of them do not wrap
+
 struct Call {
   std::string kind;
-  std::string type;              // of the input tensor
-  std::uint64_t elements = 0;    // of the input tensor
-  std::uint64_t out_elements = 0;
+  std::string type;                       // of the input tensor
+  std::uint64_t elements = 0;             // of the input tensor
   std::vector<std::uint64_t> send, recv;  // alltoallv: splits
-  std::int64_t id = 0;           // of the node, for messages
+  std::int64_t id = 0;                    // of the node, for messages
 };
 
 struct RankTrace {
@@ -29,16 +32,26 @@ struct RankTrace {
   std::size_t waits = 0;
 };
 
-// Inputs of a record_param_comms node: tensor(s), sequence number, process group, rank, kind, input splits, output splits.
-// A tensor is [id, storage, offset, elements, bytes an element, device]; some collectives list several tensors.
-std::uint64_t elements_of(const json& tensor) {
-  if (!tensor.is_array() || tensor.empty()) return 0;
+// Inputs of a record_param_comms node: tensor(s), sequence number, process group, rank, kind, input splits,
+// output splits. A tensor is [id, storage, offset, elements, bytes an element, device]; some collectives list
+// several tensors.
+std::uint64_t elements_of(const json& tensor, int depth = 0) {
+  if (!tensor.is_array() || tensor.empty() || depth > 2) return 0;
   if (tensor[0].is_array()) {
     std::uint64_t n = 0;
-    for (const json& t : tensor) n += elements_of(t);
+    for (const json& t : tensor) n += elements_of(t, depth + 1);
     return n;
   }
-  return tensor.size() >= 5 && tensor[3].is_number_unsigned() ? tensor[3].get<std::uint64_t>() : 0;
+  return tensor.size() >= 5 && tensor[3].is_number_unsigned()
+             ? std::min(tensor[3].get<std::uint64_t>(), kMostElements + 1)
+             : 0;
+}
+
+// Text of a trace goes into messages and comments: one line, whatever it holds.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
 }
 
 std::string type_of(const json& types) {  // "Tensor(float)", "GenericList[Tensor(float)]"
@@ -47,20 +60,23 @@ std::string type_of(const json& types) {  // "Tensor(float)", "GenericList[Tenso
   const auto open = t.find("Tensor(");
   if (open == std::string::npos) return {};
   const auto close = t.find(')', open);
-  return t.substr(open + 7, close == std::string::npos ? std::string::npos : close - open - 7);
+  return one_line(t.substr(open + 7, close == std::string::npos ? std::string::npos : close - open - 7));
 }
 
-std::vector<std::uint64_t> splits_of(const json& list) {
-  std::vector<std::uint64_t> out;
-  if (list.is_array())
-    for (const json& v : list)
-      if (v.is_number_unsigned()) out.push_back(v.get<std::uint64_t>());
-  return out;
+// False when the list holds anything but counts.
+bool read_splits(const json& list, std::vector<std::uint64_t>& out) {
+  if (!list.is_array()) return true;  // other kinds have other inputs there
+  for (const json& v : list) {
+    if (!v.is_number_unsigned() || v.get<std::uint64_t>() > kMostElements) return false;
+    out.push_back(v.get<std::uint64_t>());
+  }
+  return true;
 }
 
 Result<RankTrace> read_trace(const std::string& file) {
   std::ifstream in(file);
-  if (!in) return Status::error(file + ": cannot be opened");
+  (void)in.peek();  // a folder opens well, but does not read
+  if (!in.is_open() || in.bad()) return Status::error(file + ": cannot be read");
   json root = json::parse(in, nullptr, false);
   if (root.is_discarded()) return Status::error(file + ": no JSON: truncated, or not a trace");
   if (!root.is_object() || !root.contains("nodes") || !root["nodes"].is_array())
@@ -69,35 +85,44 @@ Result<RankTrace> read_trace(const std::string& file) {
   for (const json& node : root["nodes"]) {
     if (!node.is_object() || !node.contains("name") || node["name"] != "record_param_comms") continue;
     const json& inputs = node.contains("inputs") ? node["inputs"] : json::array();
-    const std::int64_t id = node.contains("id") && node["id"].is_number_integer() ? node["id"].get<std::int64_t>() : -1;
+    const std::int64_t id =
+        node.contains("id") && node["id"].is_number_integer() ? node["id"].get<std::int64_t>() : -1;
+    if (!inputs.is_array())
+      return Status::error(fmt::format("{}: node {}: inputs: expected an array", file, id));
     std::size_t kind = 0;
     while (kind < inputs.size() && !inputs[kind].is_string()) ++kind;
-    if (kind == inputs.size()) return Status::error(fmt::format("{}: node {}: inputs: no collective named", file, id));
+    if (kind == inputs.size())
+      return Status::error(fmt::format("{}: node {}: inputs: no collective named", file, id));
     Call c;
     c.id = id;
-    c.kind = inputs[kind].get<std::string>();
+    c.kind = one_line(inputs[kind].get<std::string>());
     if (c.kind == "wait") {
       ++out.waits;
       continue;
     }
     c.elements = elements_of(inputs[0]);
     c.type = type_of(node.contains("input_types") ? node["input_types"] : json());
-    if (node.contains("outputs") && node["outputs"].is_array() && !node["outputs"].empty()) c.out_elements = elements_of(node["outputs"][0]);
-    if (inputs.size() > kind + 2) {
-      c.send = splits_of(inputs[kind + 1]);
-      c.recv = splits_of(inputs[kind + 2]);
-    }
+    if (c.kind == "all_to_allv" && inputs.size() > kind + 2 &&
+        !(read_splits(inputs[kind + 1], c.send) && read_splits(inputs[kind + 2], c.recv)))
+      return Status::error(fmt::format("{}: node {}: splits: expected lists of counts", file, id));
     out.calls.push_back(std::move(c));
   }
+  if (out.calls.empty())
+    return Status::error(file + ": nodes: no collective among them (record_param_comms)");
   return out;
 }
 
 bool type_from(const std::string& torch, wccl::Type& type) {
-  if (torch == "float") type = wccl::Type::kFloat32;
-  else if (torch == "c10::BFloat16" || torch == "bfloat16") type = wccl::Type::kBfloat16;
-  else if (torch == "int") type = wccl::Type::kInt32;
-  else if (torch == "long int" || torch == "long") type = wccl::Type::kInt64;
-  else return false;
+  if (torch == "float")
+    type = wccl::Type::kFloat32;
+  else if (torch == "c10::BFloat16" || torch == "bfloat16")
+    type = wccl::Type::kBfloat16;
+  else if (torch == "int")
+    type = wccl::Type::kInt32;
+  else if (torch == "long int" || torch == "long")
+    type = wccl::Type::kInt64;
+  else
+    return false;
   return true;
 }
 
@@ -105,14 +130,16 @@ bool type_from(const std::string& torch, wccl::Type& type) {
 
 Result<Imported> import_pytorch(const std::vector<std::string>& files) {
   if (files.empty() || files.size() > static_cast<std::size_t>(wccl::kMaxRanks))
-    return Status::error(fmt::format("traces: {} files, expected one a rank, 1 to {}", files.size(), wccl::kMaxRanks));
+    return Status::error(
+        fmt::format("traces: {} files, expected one a rank, 1 to {}", files.size(), wccl::kMaxRanks));
   const std::size_t n = files.size();
   std::vector<RankTrace> ranks;
   for (const std::string& f : files) {
     auto t = read_trace(f);
     if (!t.ok()) return t.status();
     if (!ranks.empty() && t.value().calls.size() != ranks[0].calls.size())
-      return Status::error(fmt::format("{}: {} collectives, but {} has {}", f, t.value().calls.size(), files[0], ranks[0].calls.size()));
+      return Status::error(fmt::format("{}: {} collectives, but {} has {}", f, t.value().calls.size(),
+                                       files[0], ranks[0].calls.size()));
     ranks.push_back(t.take());
   }
   Imported out;
@@ -122,10 +149,19 @@ Result<Imported> import_pytorch(const std::vector<std::string>& files) {
     const Call& c = ranks[0].calls[i];
     for (std::size_t r = 1; r < n; ++r)
       if (ranks[r].calls[i].kind != c.kind || ranks[r].calls[i].type != c.type)
-        return Status::error(fmt::format("{}: node {}: {} of {}, but {} has {} of {} there", files[r], ranks[r].calls[i].id,
-                                         ranks[r].calls[i].kind, ranks[r].calls[i].type, files[0], c.kind, c.type));
+        return Status::error(fmt::format("{}: node {}: {} of {}, but {} has {} of {} there", files[r],
+                                         ranks[r].calls[i].id, ranks[r].calls[i].kind, ranks[r].calls[i].type,
+                                         files[0], c.kind, c.type));
+    const bool same_count = c.kind != "all_to_allv" && c.kind != "broadcast";
+    for (std::size_t r = 1; r < n && same_count; ++r)
+      if (ranks[r].calls[i].elements != c.elements)
+        return Status::error(fmt::format("{}: node {}: {} of {} elements, but {} has {} there", files[r],
+                                         ranks[r].calls[i].id, c.kind, ranks[r].calls[i].elements, files[0],
+                                         c.elements));
     ImportedOp o;
-    auto skip = [&](const std::string& why) { out.left_out.push_back(fmt::format("{} {}: {}", i, c.kind, why)); };
+    auto skip = [&](const std::string& why) {
+      out.left_out.push_back(fmt::format("{} {}: {}", i, c.kind, why));
+    };
     if (c.kind == "barrier") {
       o.op.kind = wccl::Kind::kBarrier;
       out.ops.push_back(o);
@@ -141,26 +177,46 @@ Result<Imported> import_pytorch(const std::vector<std::string>& files) {
       o.op.in_place = true;  // PyTorch's all_reduce is
     } else if (c.kind == "all_to_all") {
       o.op.kind = wccl::Kind::kAllToAll;
-      if (c.elements % n != 0) return Status::error(fmt::format("{}: node {}: all_to_all of {} elements among {} ranks", files[0], c.id, c.elements, n));
+      if (c.elements % n != 0)
+        return Status::error(fmt::format("{}: node {}: all_to_all of {} elements among {} ranks", files[0],
+                                         c.id, c.elements, n));
       o.op.count = c.elements / n;
     } else if (c.kind == "all_to_allv") {
       o.op.kind = wccl::Kind::kAllToAllV;
       o.op.count = 0;
+      std::uint64_t row = 0;  // elements
       for (std::size_t r = 0; r < n; ++r) {
         const Call& mine = ranks[r].calls[i];
         if (mine.send.size() != n || mine.recv.size() != n)
-          return Status::error(fmt::format("{}: node {}: {} and {} splits, expected {} of each", files[r], mine.id, mine.send.size(), mine.recv.size(), n));
+          return Status::error(fmt::format("{}: node {}: {} and {} splits, expected {} of each", files[r],
+                                           mine.id, mine.send.size(), mine.recv.size(), n));
+        // Splits count rows of the tensor; a workload counts elements.
+        const std::uint64_t rows = std::accumulate(mine.send.begin(), mine.send.end(), std::uint64_t{0});
+        const std::uint64_t width = rows == 0 ? 0 : mine.elements / rows;
+        if (width * rows != mine.elements)
+          return Status::error(
+              fmt::format("{}: node {}: splits of {} rows in all, but a tensor of {} elements", files[r],
+                          mine.id, rows, mine.elements));
+        if (width != 0 && row != 0 && width != row)
+          return Status::error(fmt::format("{}: node {}: rows of {} elements, but of {} at another rank",
+                                           files[r], mine.id, width, row));
+        if (width != 0) row = width;
         o.op.send_counts.push_back(mine.send);
+        for (std::uint64_t& count : o.op.send_counts.back()) count *= width;
       }
       for (std::size_t s = 0; s < n; ++s)
         for (std::size_t r = 0; r < n; ++r)
           if (ranks[s].calls[i].send[r] != ranks[r].calls[i].recv[s])
-            return Status::error(fmt::format("{}: node {}: sends {} elements to rank {}, which expects {}", files[s], ranks[s].calls[i].id,
-                                             ranks[s].calls[i].send[r], r, ranks[r].calls[i].recv[s]));
+            return Status::error(fmt::format("{}: node {}: sends {} rows to rank {}, which expects {}",
+                                             files[s], ranks[s].calls[i].id, ranks[s].calls[i].send[r], r,
+                                             ranks[r].calls[i].recv[s]));
     } else if (c.kind == "allgather" || c.kind == "all_gather" || c.kind == "_allgather_base") {
       o.op.kind = wccl::Kind::kAllGather;
     } else if (c.kind == "reduce_scatter" || c.kind == "_reduce_scatter_base") {
       o.op.kind = wccl::Kind::kReduceScatter;
+      if (c.elements % n != 0)
+        return Status::error(fmt::format("{}: node {}: reduce_scatter of {} elements among {} ranks",
+                                         files[0], c.id, c.elements, n));
       o.op.count = c.elements / n;
     } else if (c.kind == "broadcast") {
       o.op.kind = wccl::Kind::kBroadcast;
@@ -195,7 +251,8 @@ std::string to_toml(const Imported& trace, const std::string& name, const std::s
       s += "]\n";
       continue;
     }
-    if (o.op.kind == wccl::Kind::kAllReduce || o.op.kind == wccl::Kind::kReduceScatter) s += fmt::format("redop = \"{}\"\n", wccl::name(o.op.redop));
+    if (o.op.kind == wccl::Kind::kAllReduce || o.op.kind == wccl::Kind::kReduceScatter)
+      s += fmt::format("redop = \"{}\"\n", wccl::name(o.op.redop));
     s += fmt::format("count = {}\n", o.op.count);
     if (o.op.in_place) s += "in_place = true\n";
   }
@@ -206,35 +263,33 @@ int trace_command(int argc, char** argv) {
   CLI::App app{"Makes workload files out of recorded traces."};
   app.name("weft trace");
   app.require_subcommand(1);
-  CLI::App* import = app.add_subcommand("import", "PyTorch execution traces, one a rank in rank order, to a workload file");
+  CLI::App* import =
+      app.add_subcommand("import", "PyTorch execution traces, one a rank in rank order, to a workload file");
   std::vector<std::string> files;
   std::string output, name = "imported", source;
   import->add_option("traces", files, "JSON files, rank 0 first")->required();
   import->add_option("-o,--output", output, "workload file to write (TOML)")->required();
   import->add_option("--name", name, "name of the workload")->capture_default_str();
   import->add_option("--source", source, "where the traces come from, for the file's head");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kBadInput;
-  }
+  if (const int end = parse(app, "weft trace", argc, argv); end >= 0) return end;
+  const auto bad_input = [](const std::string& text) {
+    std::fprintf(stderr, "weft trace import: %s\n", text.c_str());
+    return kBadInput;
+  };
+  for (const auto& [flag, text] : {std::pair("--name", name), std::pair("--source", source)})
+    if (std::any_of(text.begin(), text.end(),
+                    [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '"' || c == '\\'; }))
+      return bad_input(
+          fmt::format("{}: expected text without quotes, backslashes and control characters", flag));
   auto trace = import_pytorch(files);
-  if (!trace.ok()) {
-    std::fprintf(stderr, "weft trace import: %s\n", trace.error().c_str());
-    return kBadInput;
-  }
-  // Written beside its place and moved there, so that no half of it is ever seen.
-  const std::string text = to_toml(trace.value(), name, source), part = output + ".part";
-  std::FILE* f = std::fopen(part.c_str(), "w");
-  const bool good = f != nullptr && std::fwrite(text.data(), 1, text.size(), f) == text.size();
-  const bool closed = f == nullptr || std::fclose(f) == 0;
-  if (!good || !closed || std::rename(part.c_str(), output.c_str()) != 0) {
-    std::remove(part.c_str());
-    std::fprintf(stderr, "weft trace import: --output %s: cannot be written\n", output.c_str());
-    return kBadInput;
-  }
-  std::printf("%s: %d ranks, %zu operations, %zu waits ignored, %zu left out\n", output.c_str(), trace.value().ranks,
-              trace.value().ops.size(), trace.value().waits, trace.value().left_out.size());
+  if (!trace.ok()) return bad_input(trace.error());
+  auto file = OutputFile::create("--output", output);
+  if (!file.ok()) return bad_input(file.error());
+  if (Status s = file.value().write(to_toml(trace.value(), name, source)); !s.ok())
+    return bad_input(s.text());
+  std::printf("%s: %d ranks, %zu operations, %zu waits ignored, %zu left out\n", output.c_str(),
+              trace.value().ranks, trace.value().ops.size(), trace.value().waits,
+              trace.value().left_out.size());
   return kOk;
 }
 

@@ -33,11 +33,13 @@ int main(int argc, char** argv) {
   }
   for (const Command& c : kCommands)
     if (std::strcmp(argv[1], c.name) == 0) return c.run(argc - 1, argv + 1);
-  if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 || std::strcmp(argv[1], "help") == 0) {
+  if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
+      std::strcmp(argv[1], "help") == 0) {
     usage(stdout);
     return weft::tools::kOk;
   }
-  std::fprintf(stderr, "weft: unknown command '%s'\n", argv[1]);
-  usage(stderr);
+  std::fprintf(stderr, "weft: %s: unknown command, expected one of:", argv[1]);
+  for (const Command& c : kCommands) std::fprintf(stderr, " %s", c.name);
+  std::fputs(" (weft --help tells more)\n", stderr);
   return weft::tools::kBadInput;
 }

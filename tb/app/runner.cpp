@@ -15,8 +15,8 @@
 namespace weft::tb {
 namespace {
 
-// A node's memory, from its base: a page nobody uses, the communicator's arena, then the operation's buffers, each
-// between guard zones.
+// A node's memory, from its base: a page nobody uses, the communicator's arena, then the operation's buffers,
+// each between guard zones.
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kRingsAndEntries = 1 << 20;
 constexpr uint64_t kGuardBytes = 4096;
@@ -28,7 +28,9 @@ uint64_t hash(uint64_t x) {  // splitmix64
   return x ^ x >> 31;
 }
 
-uint64_t up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
+uint64_t up(uint64_t x, uint64_t to) {
+  return (x + to - 1) / to * to;
+}
 
 wire::Dtype wire_type(wccl::Type t) {
   switch (t) {
@@ -53,8 +55,10 @@ void make_inputs(uint8_t* to, uint64_t count, wccl::Type type, Inputs inputs, ui
     switch (type) {
       case wccl::Type::kFloat32: {
         float v = static_cast<float>(static_cast<int>(h % 4001) - 2000);
-        if (inputs == Inputs::kRandom) {  // exponents from 2^-12 to 2^11, so that rounding and cancellation happen
-          const uint32_t bits = static_cast<uint32_t>(h & 0x807fffff) | static_cast<uint32_t>(115 + (h >> 32) % 24) << 23;
+        if (inputs ==
+            Inputs::kRandom) {  // exponents from 2^-12 to 2^11, so that rounding and cancellation happen
+          const uint32_t bits =
+              static_cast<uint32_t>(h & 0x807fffff) | static_cast<uint32_t>(115 + (h >> 32) % 24) << 23;
           std::memcpy(&v, &bits, 4);
         }
         std::memcpy(to + 4 * i, &v, 4);
@@ -65,7 +69,8 @@ void make_inputs(uint8_t* to, uint64_t count, wccl::Type type, Inputs inputs, ui
         float v = static_cast<float>(static_cast<int>(h % 17) - 8);
         uint32_t bits;
         std::memcpy(&bits, &v, 4);
-        if (inputs == Inputs::kRandom) bits = (static_cast<uint32_t>(h & 0x807f) | static_cast<uint32_t>(121 + (h >> 32) % 12) << 7) << 16;
+        if (inputs == Inputs::kRandom)
+          bits = (static_cast<uint32_t>(h & 0x807f) | static_cast<uint32_t>(121 + (h >> 32) % 12) << 7) << 16;
         const auto half = static_cast<uint16_t>(bits >> 16);
         std::memcpy(to + 2 * i, &half, 2);
         break;
@@ -90,7 +95,8 @@ uint64_t size_of_op(const wccl::Op& op, int n) {
     case wccl::Kind::kAllToAll: return static_cast<uint64_t>(n) * one;
     case wccl::Kind::kAllToAllV: {
       uint64_t most = 0;  // the rank that sends or receives most decides
-      for (int r = 0; r < n; ++r) most = std::max({most, wccl::sizes(op, r, n).send, wccl::sizes(op, r, n).recv});
+      for (int r = 0; r < n; ++r)
+        most = std::max({most, wccl::sizes(op, r, n).send, wccl::sizes(op, r, n).recv});
       return most;
     }
     case wccl::Kind::kBarrier: return 0;
@@ -145,7 +151,9 @@ uint64_t heap_bytes(const Workload& w) {
 }
 }  // namespace
 
-uint64_t Runner::memory_mib(const Workload& w) { return up(kPage + arena_bytes(w) + heap_bytes(w), 1 << 20) >> 20; }
+uint64_t Runner::memory_mib(const Workload& w) {
+  return up(kPage + arena_bytes(w) + heap_bytes(w), 1 << 20) >> 20;
+}
 
 Status Runner::wait(const std::function<bool()>& done, const char* what) {
   const RunResult r = cluster_.run_until(done, static_cast<Ps>(config_.limit_us * 1e6));
@@ -203,8 +211,10 @@ Runner::Layout Runner::lay_out(const wccl::Op& op, int rank) const {
     l.buffer = first;
     l.buffer_bytes = std::max(s.send, s.recv);
     l.send = l.recv = first;
-    if (op.kind == wccl::Kind::kReduceScatter) l.recv += wccl::in_place_offset(op, rank);
-    else l.send += wccl::in_place_offset(op, rank);
+    if (op.kind == wccl::Kind::kReduceScatter)
+      l.recv += wccl::in_place_offset(op, rank);
+    else
+      l.send += wccl::in_place_offset(op, rank);
     return l;
   }
   l.send = first;
@@ -251,9 +261,13 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
     folded.resize(ranks_[0]->input.size());
     for (const auto& f : wccl::fold_order(op, n)) {
       const std::span<uint8_t> acc(folded.data() + f.first * es, f.count * es);
-      auto part = [&](int r) { return std::span<const uint8_t>(ranks_[static_cast<size_t>(r)]->input).subspan(f.first * es, f.count * es); };
+      auto part = [&](int r) {
+        return std::span<const uint8_t>(ranks_[static_cast<size_t>(r)]->input)
+            .subspan(f.first * es, f.count * es);
+      };
       std::memcpy(acc.data(), part(f.order[0]).data(), acc.size());
-      for (size_t k = 1; k < f.order.size(); ++k) num::reduce(wire_type(op.type), wire_redop(op.redop), acc, acc, part(f.order[k]));
+      for (size_t k = 1; k < f.order.size(); ++k)
+        num::reduce(wire_type(op.type), wire_redop(op.redop), acc, acc, part(f.order[k]));
     }
   }
   for (int r = 0; r < n; ++r) {
@@ -267,7 +281,8 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
         for (uint64_t i = 0; i < bytes; ++i) {
           if (got[i] == want[i]) continue;
           if (wrong == 0)
-            first = fmt::format("rank {}: element {} of the result: byte {:#04x}, expected {:#04x}", r, (at + i - l.recv) / es, got[i], want[i]);
+            first = fmt::format("rank {}: element {} of the result: byte {:#04x}, expected {:#04x}", r,
+                                (at + i - l.recv) / es, got[i], want[i]);
           ++wrong;
         }
       }
@@ -275,15 +290,19 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
     };
     auto input = [&](int s) { return ranks_[static_cast<size_t>(s)]->input.data(); };
     if (config_.corrupt_result != 0 && l.recv_bytes != 0)
-      for (unsigned i = 0; i < config_.corrupt_result; ++i) *memory.data(l.recv + hash(i) % l.recv_bytes) ^= 1;
+      for (unsigned i = 0; i < config_.corrupt_result; ++i)
+        *memory.data(l.recv + hash(i) % l.recv_bytes) ^= 1;
     switch (op.kind) {
       case wccl::Kind::kAllReduce: expect(folded.data(), l.recv_bytes); break;
-      case wccl::Kind::kReduceScatter: expect(folded.data() + static_cast<uint64_t>(r) * l.recv_bytes, l.recv_bytes); break;
+      case wccl::Kind::kReduceScatter:
+        expect(folded.data() + static_cast<uint64_t>(r) * l.recv_bytes, l.recv_bytes);
+        break;
       case wccl::Kind::kAllGather:
         for (int s = 0; s < n; ++s) expect(input(s), op.count * es);
         break;
       case wccl::Kind::kAllToAll:
-        for (int s = 0; s < n; ++s) expect(input(s) + static_cast<uint64_t>(r) * op.count * es, op.count * es);
+        for (int s = 0; s < n; ++s)
+          expect(input(s) + static_cast<uint64_t>(r) * op.count * es, op.count * es);
         break;
       case wccl::Kind::kAllToAllV:
         for (int s = 0; s < n; ++s) {
@@ -297,7 +316,8 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
       case wccl::Kind::kBarrier: break;
     }
     const auto outside = rank.guard->check();
-    if (outside.wrong_bytes != 0 && wrong == 0) first = fmt::format("rank {}: outside the result: {}", r, outside.text());
+    if (outside.wrong_bytes != 0 && wrong == 0)
+      first = fmt::format("rank {}: outside the result: {}", r, outside.text());
     wrong += outside.wrong_bytes;
   }
   return wrong;
@@ -316,8 +336,9 @@ Result<OpReport> Runner::run(size_t index) {
     rank.layout = lay_out(item.op, r);
     const Layout& l = rank.layout;
     const wccl::Buffer whole{l.buffer, l.buffer_bytes};
-    auto info = item.op.in_place ? rank.comm->describe(item.op, whole, whole)
-                                 : rank.comm->describe(item.op, {l.send, l.send_bytes}, {l.recv, l.recv_bytes});
+    auto info = item.op.in_place
+                    ? rank.comm->describe(item.op, whole, whole)
+                    : rank.comm->describe(item.op, {l.send, l.send_bytes}, {l.recv, l.recv_bytes});
     if (!info.ok()) return Status::error(fmt::format("rank {}: {}", r, info.error()));
     infos.push_back(info.take());
   }
@@ -343,13 +364,24 @@ Result<OpReport> Runner::run(size_t index) {
     return false;
   };
 
-  if (Status s = wait([&] { return all([](wccl::State st) { return st != wccl::State::kPreparing; }); }, "validation of the plans"); !s.ok()) return s;
+  if (Status s = wait([&] { return all([](wccl::State st) { return st != wccl::State::kPreparing; }); },
+                      "validation of the plans");
+      !s.ok())
+    return s;
   if (any_failed()) return report;
 
+  auto add_traffic = [&](const TrafficCounts& before) {
+    const TrafficCounts more = cluster_.traffic() - before;
+    report.traffic.data_packets += more.data_packets;
+    report.traffic.lost += more.lost;
+    report.traffic.resent += more.resent;
+    report.traffic.needless_resent += more.needless_resent;
+  };
   double total_ns = 0;
   for (unsigned i = 0; i < item.repeat; ++i) {
     if (item.gap_us > 0)
-      if (const RunResult r = cluster_.run_for(static_cast<Ps>(item.gap_us * 1e6)); !r.ok()) return Status::error(r.text);
+      if (const RunResult r = cluster_.run_for(static_cast<Ps>(item.gap_us * 1e6)); !r.ok())
+        return Status::error(r.text);
     fill(item.op, index, i);
     const TrafficCounts before = cluster_.traffic();
     const Ps start = cluster_.now_ps();
@@ -363,18 +395,18 @@ Result<OpReport> Runner::run(size_t index) {
         if (rank->comm->state(rank->plan) == wccl::State::kRunning)
           if (Status s = rank->comm->abort(rank->plan); !s.ok()) return s;
       if (!end.ok() && report.failure.empty()) report.failure = end.text();
-      if (Status s = wait(ended, "abort"); !s.ok()) return Status::error(report.failure + "; then " + s.text());
+      add_traffic(before);
+      if (Status s = wait(ended, "abort"); !s.ok())
+        return Status::error(report.failure + "; then " + s.text());
       return report;
     }
     uint64_t last = 0;
     for (auto& rank : ranks_) last = std::max(last, rank->comm->completed_cycles(rank->plan));
     // The node's clock starts when its reset ends.
-    total_ns += (static_cast<double>(last + RtlNode::kResetCycles) * static_cast<double>(kClockPs) - static_cast<double>(start)) / 1000.0;
-    const TrafficCounts after = cluster_.traffic() - before;
-    report.traffic.data_packets += after.data_packets;
-    report.traffic.lost += after.lost;
-    report.traffic.resent += after.resent;
-    report.traffic.needless_resent += after.needless_resent;
+    total_ns += (static_cast<double>(last + RtlNode::kResetCycles) * static_cast<double>(kClockPs) -
+                 static_cast<double>(start)) /
+                1000.0;
+    add_traffic(before);
     std::string first;
     report.wrong += check(item.op, first);
     if (!first.empty() && report.failure.empty()) report.failure = first;
@@ -390,7 +422,8 @@ Result<OpReport> Runner::run(size_t index) {
 }
 
 Status Runner::finish() {
-  if (const RunResult r = cluster_.settle(static_cast<Ps>(config_.limit_us * 1e6)); !r.ok()) return Status::error("coming to rest: " + r.text);
+  if (const RunResult r = cluster_.settle(static_cast<Ps>(config_.limit_us * 1e6)); !r.ok())
+    return Status::error("coming to rest: " + r.text);
   return cluster_.finish();
 }
 
@@ -398,11 +431,13 @@ std::vector<std::pair<std::string, uint64_t>> Runner::counters(uint32_t node) {
   std::vector<std::pair<std::string, uint64_t>> out;
   Device& d = ranks_[node]->device;
   for (size_t i = 0; i < counters::kNodeCount; ++i)
-    out.emplace_back(fmt::format("{}.{}", counters::kNodeInfo[i].block, counters::kNodeInfo[i].event), d.counter(static_cast<unsigned>(i)));
+    out.emplace_back(fmt::format("{}.{}", counters::kNodeInfo[i].block, counters::kNodeInfo[i].event),
+                     d.counter(static_cast<unsigned>(i)));
   for (unsigned p = 0; p < d.caps().num_ports; ++p)
     for (size_t i = 0; i < counters::kPortCount; ++i)
-      out.emplace_back(fmt::format("port{}.{}.{}", p, counters::kPortInfo[i].block, counters::kPortInfo[i].event),
-                       d.counter(counters::index(static_cast<counters::Port>(i), p)));
+      out.emplace_back(
+          fmt::format("port{}.{}.{}", p, counters::kPortInfo[i].block, counters::kPortInfo[i].event),
+          d.counter(counters::index(static_cast<counters::Port>(i), p)));
   return out;
 }
 

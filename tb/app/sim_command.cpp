@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "Vnic100.h"
-#include "sw/tools/commands.h"
+#include "sw/tools/command_line.h"
 #include "tb/app/runner.h"
 #include "tb/app/sim_config.h"
 #include "tb/app/workload.h"
@@ -28,8 +28,9 @@ namespace fs = std::filesystem;
 using namespace weft::tb;
 
 struct Options {
-  std::string config, workload, pcap, timeline, waves, json;
-  std::string nodes, planes, loss, seed, threads;  // as the user wrote them: set_key() says what is wrong with them
+  std::optional<std::string> config, workload, pcap, timeline, waves, json;
+  std::optional<std::string> nodes, planes, loss, seed,
+      threads;  // as the user wrote them: set_key() says what is wrong
   std::string inputs;
   bool counters = false;
   unsigned corrupt = 0;
@@ -46,16 +47,21 @@ std::string human(uint64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
-const char* kHeader = "op              size       algbw    busbw   time_us   line%    pkts   lost  resent  #wrong";
+const char* kHeader =
+    "op              size       algbw    busbw   time_us   line%    pkts   lost  resent  #wrong";
 
 void print_row(const OpReport& r) {
-  std::printf("%-14s %10s %8.2f %8.2f %9.2f %7.1f %7llu %6llu %7llu %7llu\n", wccl::name(r.op.kind), human(r.bytes).c_str(), r.algbw_gbps,
-              r.busbw_gbps, r.time_ns / 1000, r.line_pct, static_cast<unsigned long long>(r.traffic.data_packets),
-              static_cast<unsigned long long>(r.traffic.lost), static_cast<unsigned long long>(r.traffic.resent),
-              static_cast<unsigned long long>(r.wrong));
+  std::printf("%-14s %10s %8.2f %8.2f %9.2f %7.1f %7llu %6llu %7llu %7llu\n", wccl::name(r.op.kind),
+              human(r.bytes).c_str(), r.algbw_gbps, r.busbw_gbps, r.time_ns / 1000, r.line_pct,
+              static_cast<unsigned long long>(r.traffic.data_packets),
+              static_cast<unsigned long long>(r.traffic.lost),
+              static_cast<unsigned long long>(r.traffic.resent), static_cast<unsigned long long>(r.wrong));
 }
 
-nlohmann::json row_json(const OpReport& r) {
+// Keys in the order in which people read them.
+using Json = nlohmann::ordered_json;
+
+Json row_json(const OpReport& r) {
   const bool reduces = r.op.kind == wccl::Kind::kAllReduce || r.op.kind == wccl::Kind::kReduceScatter;
   return {{"op", wccl::name(r.op.kind)},
           {"type", r.op.kind == wccl::Kind::kBarrier ? "" : wccl::name(r.op.type)},
@@ -73,66 +79,146 @@ nlohmann::json row_json(const OpReport& r) {
           {"wrong", r.wrong}};
 }
 
-// Writes beside the place and moves there: a file is whole or absent.
-bool write_file(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::FILE* f = std::fopen(part.c_str(), "w");
-  const bool good = f != nullptr && std::fwrite(text.data(), 1, text.size(), f) == text.size();
-  const bool closed = f == nullptr || std::fclose(f) == 0;
-  if (good && closed && std::rename(part.c_str(), path.c_str()) == 0) return true;
-  std::remove(part.c_str());
-  return false;
+// What the fabric and the observers counted, named like the hardware's counters: "fabric.drop_loss",
+// "traffic.acks".
+void add_counts(Json& counters, const nlohmann::json& stats) {
+  for (const char* group : {"fabric", "traffic"})
+    for (const auto& [name, value] : stats.at(group).items())
+      counters[fmt::format("{}.{}", group, name)] = value;
 }
+
+// MiB of buffers a node may have. The simulator holds the memory of all nodes, and copies of inputs and guard
+// zones.
+uint64_t most_mib(int ranks) {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
+             pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  return std::min<uint64_t>(4096, (page * pages >> 20) / 4 / static_cast<uint64_t>(ranks));
+}
+
+// The first operation that needs more, as the user wrote it; empty when all fit.
+std::string too_large(const Workload& workload) {
+  const uint64_t most = most_mib(workload.ranks);
+  for (size_t i = 0; i < workload.ops.size(); ++i) {
+    Workload one{workload.file, workload.name, workload.ranks, {workload.ops[i]}};
+    const uint64_t need = Runner::memory_mib(one);
+    if (need <= most) continue;
+    const bool v = one.ops[0].op.kind == wccl::Kind::kAllToAllV;
+    return fmt::format(
+        "{}: op[{}].{}: its buffers take {} MiB a node, expected at most {} on this machine", workload.file,
+        i, v ? std::string("send_counts") : fmt::format("count = {}", one.ops[0].op.count), need, most);
+  }
+  return {};
+}
+
+// The folders of a path that do not exist yet, innermost first; what a failed run made of them is taken away
+// again.
+class NewFolders {
+ public:
+  explicit NewFolders(const std::string& path) {
+    std::error_code none;
+    for (fs::path p = fs::path(path).lexically_normal();
+         !p.empty() && p != p.root_path() && !fs::exists(p, none); p = p.parent_path())
+      folders_.push_back(p);
+  }
+  void remove() const {
+    std::error_code in_use;
+    for (const fs::path& p : folders_) fs::remove(p, in_use);
+  }
+
+ private:
+  std::vector<fs::path> folders_;
+};
 
 Result<std::vector<uint8_t>> read_firmware() {
   const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "firmware" / "cpu_m.bin";
   std::ifstream in(path, std::ios::binary);
-  if (!in) return Status::error(path.string() + ": cannot be opened: the firmware is not built (make sim builds it)");
+  if (!in)
+    return Status::error(path.string() +
+                         ": cannot be opened: the firmware is not built (make sim builds it)");
   return std::vector<uint8_t>(std::istreambuf_iterator<char>(in), {});
 }
 
+#ifndef WEFT_TRACING
+// Waves come from a program of its own, whose model can trace: it is slower.
+int run_twin(const std::string& waves, int argc, char** argv) {
+  std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "weft_fst").string();
+  if (!fs::exists(program))
+    return bad_input(fmt::format("--waves = {}: {} is not built (make weft_fst builds it)", waves, program));
+  std::vector<char*> args{program.data()};
+  args.insert(args.end(), argv, argv + argc);
+  args.push_back(nullptr);
+  ::execv(program.c_str(), args.data());
+  return bad_input(fmt::format("--waves = {}: {} does not start", waves, program));
+}
+#endif
+
 int run(const Options& o, int argc, char** argv) {
-  const std::string scenario_file = o.config.empty() ? std::string(WEFT_SOURCE_DIR "/sw/scenarios/default.toml") : o.config;
+  const std::string scenario_file = o.config.value_or(WEFT_SOURCE_DIR "/sw/scenarios/default.toml");
   auto loaded = load_sim_config(scenario_file);
   if (!loaded.ok()) return bad_input(loaded.error());
   SimConfig config = loaded.take();
-  const std::pair<const char*, const std::string*> flags[] = {
-      {"cluster.nodes", &o.nodes}, {"cluster.planes", &o.planes}, {"faults.loss", &o.loss}, {"cluster.seed", &o.seed}, {"cluster.threads", &o.threads}};
-  const char* names[] = {"--nodes", "--planes", "--loss", "--seed", "--threads"};
-  for (size_t i = 0; i < std::size(flags); ++i)
-    if (!flags[i].second->empty())
-      if (Status s = set_key(config.scenario, flags[i].first, *flags[i].second, names[i]); !s.ok()) return bad_input(s.text());
+  const struct {
+    const char *flag, *key;
+    const std::optional<std::string>& value;
+  } flags[] = {{"--nodes", "cluster.nodes", o.nodes},
+               {"--planes", "cluster.planes", o.planes},
+               {"--loss", "faults.loss", o.loss},
+               {"--seed", "cluster.seed", o.seed},
+               {"--threads", "cluster.threads", o.threads}};
+  for (const auto& f : flags) {
+    if (!f.value) continue;
+    if (Status s = set_key(config.scenario, f.key, *f.value, f.flag); !s.ok()) return bad_input(s.text());
+    config.scenario.file =
+        scenario_file + ", changed by flags";  // for messages about what only the sum of both shows
+  }
   Scenario& scenario = config.scenario;
-  if (o.inputs == "random") config.inputs = Inputs::kRandom;
-  else if (o.inputs == "exact") config.inputs = Inputs::kExact;
+  if (o.inputs == "random")
+    config.inputs = Inputs::kRandom;
+  else if (o.inputs == "exact")
+    config.inputs = Inputs::kExact;
 
-  std::string workload_file = o.workload;
-  if (workload_file.empty()) {
-    if (scenario.workload.empty()) return bad_input(scenario_file + ": workload: absent, and no --workload given");
+  std::string workload_file = o.workload.value_or("");
+  if (!o.workload) {
+    if (scenario.workload.empty())
+      return bad_input(scenario_file + ": workload: absent, and no --workload given");
     workload_file = (fs::path(scenario_file).parent_path() / scenario.workload).string();
   }
   auto workload = load_workload(workload_file);
   if (!workload.ok()) return bad_input(workload.error());
   if (static_cast<uint32_t>(workload.value().ranks) > scenario.nodes)
-    return bad_input(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster", workload_file, workload.value().ranks, scenario.nodes));
-  const uint64_t need = Runner::memory_mib(workload.value());
-  if (need > 4096) return bad_input(fmt::format("{}: its buffers take {} MiB a node, expected at most 4096", workload_file, need));
-  scenario.memory.size_mib = std::max<uint64_t>(need, 1);
+    return bad_input(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster",
+                                 workload_file, workload.value().ranks, scenario.nodes));
+  if (std::string why = too_large(workload.value()); !why.empty()) return bad_input(why);
+  scenario.memory.size_mib = std::max<uint64_t>(Runner::memory_mib(workload.value()), 1);
   if (Status s = check_scenario(scenario); !s.ok()) return bad_input(s.text());
 
   TraceConfig traces;
-  traces.pcap_dir = o.pcap;
-  traces.timeline = o.timeline;
-  if (!o.waves.empty()) {
-    auto w = parse_waves(o.waves, scenario.nodes);
+  traces.pcap_dir = o.pcap.value_or("");
+  traces.timeline = o.timeline.value_or("");
+  if (o.waves) {
+    auto w = parse_waves(*o.waves, scenario.nodes);
     if (!w.ok()) return bad_input(w.error());
+#ifndef WEFT_TRACING
+    return run_twin(*o.waves, argc, argv);
+#endif
     traces.waves = w.take();
   }
   auto firmware = read_firmware();
   if (!firmware.ok()) return bad_input(firmware.error());
+  std::optional<OutputFile> json_file;
+  if (o.json) {
+    auto file = OutputFile::create("--json", *o.json);
+    if (!file.ok()) return bad_input(file.error());
+    json_file.emplace(file.take());
+  }
+  const NewFolders folders(traces.pcap_dir);
+  const auto bad_trace = [&](const std::string& text) {
+    folders.remove();
+    return bad_input(text);
+  };
 
   auto cluster = Cluster::create(scenario, rtl_nodes(make_verilated_node<Vnic100>), traces);
-  if (!cluster.ok()) return bad_input(cluster.error());
+  if (!cluster.ok()) return bad_trace(cluster.error());
 
   RunnerConfig rc;
   rc.inputs = config.inputs;
@@ -159,12 +245,14 @@ int run(const Options& o, int argc, char** argv) {
   };
   if (Status s = runner.setup(); !s.ok()) fail(s.text());
 
-  std::printf("%s: %d ranks, %u nodes, %u planes, loss %g %%, seed %llu\n", workload.value().name.c_str(), workload.value().ranks,
-              scenario.nodes, scenario.planes, scenario.faults.loss * 100, static_cast<unsigned long long>(scenario.seed));
+  std::printf("%s: %d ranks, %u nodes, %u planes, loss %g %%, seed %llu\n", workload.value().name.c_str(),
+              workload.value().ranks, scenario.nodes, scenario.planes, scenario.faults.loss * 100,
+              static_cast<unsigned long long>(scenario.seed));
   std::printf("%s\n", kHeader);
   std::vector<OpReport> reports;
   for (size_t i = 0; i < workload.value().ops.size() && !failed; ++i) {
-    progress(fmt::format("operation {} of {}: {}", i + 1, workload.value().ops.size(), wccl::name(workload.value().ops[i].op.kind)));
+    progress(fmt::format("operation {} of {}: {}", i + 1, workload.value().ops.size(),
+                         wccl::name(workload.value().ops[i].op.kind)));
     auto report = runner.run(i);
     progress("");
     if (!report.ok()) {
@@ -176,15 +264,18 @@ int run(const Options& o, int argc, char** argv) {
     print_row(r);
     std::fflush(stdout);
     if (!r.failure.empty() || r.wrong != 0) fail(r.failure);
-    if (r.traffic.needless_resent != 0) fail(fmt::format("{}: {} packets were resent although they had arrived", wccl::name(r.op.kind), r.traffic.needless_resent));
+    if (r.traffic.needless_resent != 0)
+      fail(fmt::format("{}: {} packets were resent although they had arrived", wccl::name(r.op.kind),
+                       r.traffic.needless_resent));
   }
 
-  nlohmann::json counters = nlohmann::json::object();
+  Json counters = Json::object();
   // What the hardware counted, once all is at rest; only then do frames in and out balance.
   if (!failed) {
     progress("coming to rest");
-    if (!o.json.empty() || o.counters) {
-      if (const RunResult r = cluster.value()->settle(static_cast<Ps>(rc.limit_us * 1e6)); !r.ok()) fail("coming to rest: " + r.text);
+    if (json_file || o.counters) {
+      if (const RunResult r = cluster.value()->settle(static_cast<Ps>(rc.limit_us * 1e6)); !r.ok())
+        fail("coming to rest: " + r.text);
       for (int k = 0; k < workload.value().ranks && !failed; ++k) {
         progress(fmt::format("reading the counters of node {}", k));
         for (const auto& [name, value] : runner.counters(static_cast<uint32_t>(k))) {
@@ -199,35 +290,38 @@ int run(const Options& o, int argc, char** argv) {
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall0).count();
   const TrafficCounts traffic = cluster.value()->traffic();
   if (traffic.redelivered != 0) fail(fmt::format("{} packets arrived twice", traffic.redelivered));
-  nlohmann::json stats = cluster.value()->stats();
+  add_counts(counters, cluster.value()->stats());
   if (failed) {
     (void)cluster.value()->finish();  // closes the traces; what failed first is what counts
   } else if (Status s = runner.finish(); !s.ok()) {
     fail(s.text());
   }
   progress("");
+  if (cluster.value()->trace_failed()) return bad_trace(cluster.value()->status().text());
 
   if (o.counters)
     for (const auto& [name, value] : counters.items())
-      if (value.get<uint64_t>() != 0) std::printf("  %-28s %llu\n", name.c_str(), static_cast<unsigned long long>(value.get<uint64_t>()));
-  const unsigned cores = std::max(1U, scenario.threads != 0 ? scenario.threads : std::min<unsigned>(scenario.nodes, std::thread::hardware_concurrency()));
+      if (value.get<uint64_t>() != 0)
+        std::printf("  %-28s %llu\n", name.c_str(), static_cast<unsigned long long>(value.get<uint64_t>()));
+  const unsigned cores = std::max(
+      1U, scenario.threads != 0 ? scenario.threads
+                                : std::min<unsigned>(scenario.nodes, std::thread::hardware_concurrency()));
   const double speed = wall > 0 ? static_cast<double>(cycles) / wall / 1000 / cores : 0;
-  std::printf("%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n", static_cast<unsigned long long>(cycles), wall, speed);
+  std::printf("%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n",
+              static_cast<unsigned long long>(cycles), wall, speed);
 
-  if (!o.json.empty()) {
-    nlohmann::json rows = nlohmann::json::array();
+  if (json_file) {
+    Json rows = Json::array();
     for (const OpReport& r : reports) rows.push_back(row_json(r));
-    nlohmann::json out = {{"seed", scenario.seed},
-                          {"nodes", scenario.nodes},
-                          {"planes", scenario.planes},
-                          {"loss", scenario.faults.loss},
-                          {"ops", rows},
-                          {"counters", counters},
-                          {"fabric", stats},
-                          {"sim", {{"cycles", cycles}, {"wall_s", wall}, {"kcycles_per_s_per_node", speed}}},
-                          {"verdict", failed ? "failed" : "ok"}};
-    if (failed) out["failure"] = failure;
-    if (!write_file(o.json, out.dump(2) + "\n")) return bad_input(fmt::format("--json {}: cannot be written", o.json));
+    const Json out = {{"seed", scenario.seed},
+                      {"nodes", scenario.nodes},
+                      {"planes", scenario.planes},
+                      {"loss", scenario.faults.loss},
+                      {"ops", rows},
+                      {"counters", counters},
+                      {"sim", {{"cycles", cycles}, {"wall_s", wall}, {"kcycles_per_s_per_node", speed}}},
+                      {"verdict", failed ? "failed" : "ok"}};
+    if (Status s = json_file->write(out.dump(2) + "\n"); !s.ok()) return bad_input(s.text());
   }
   if (!failed) {
     std::printf("ok\n");
@@ -236,7 +330,7 @@ int run(const Options& o, int argc, char** argv) {
   std::printf("FAILED: %s\n", failure.c_str());
   std::string again = "build/weft";
   for (int i = 0; i < argc; ++i) again += std::string(" ") + argv[i];
-  if (o.seed.empty()) again += fmt::format(" --seed {}", scenario.seed);
+  if (!o.seed) again += fmt::format(" --seed {}", scenario.seed);
   std::printf("rerun: %s\n", again.c_str());
   return kFailed;
 }
@@ -245,43 +339,34 @@ int run(const Options& o, int argc, char** argv) {
 
 int sim_command(int argc, char** argv) {
   Options o;
-  CLI::App app{"Runs a workload on a cluster of Verilated nodes over a lossy multi-plane fabric; compares every byte of every result.\n"
-               "Without options: a DLRM training iteration on 8 nodes, 2 planes, 1 % loss."};
+  CLI::App app{
+      "Runs a workload on a cluster of Verilated nodes over a lossy multi-plane fabric; compares every byte "
+      "of every result.\n"
+      "Without options: a DLRM training iteration on 8 nodes, 2 planes, 1 % loss."};
   app.name("weft sim");
   app.add_option("--config", o.config, "scenario: cluster, fabric, faults (TOML; docs/simulation.md)");
-  app.add_option("--workload", o.workload, "collectives to run (TOML; docs/workloads.md); default: the scenario's");
+  app.add_option("--workload", o.workload,
+                 "collectives to run (TOML; docs/workloads.md); default: the scenario's");
   app.add_option("--nodes", o.nodes, "nodes of the cluster");
   app.add_option("--planes", o.planes, "planes of the fabric; port p of a node is in plane p mod planes");
   app.add_option("--loss", o.loss, "probability that a frame is lost, 0 to 1");
   app.add_option("--seed", o.seed, "seed of everything random; same seed, same bits");
   app.add_option("--threads", o.threads, "worker threads (0: one a core); does not change results");
-  app.add_option("--inputs", o.inputs, "exact (sums are exact in any order) or random (bits follow the plan's order)")
+  app.add_option("--inputs", o.inputs,
+                 "exact (sums are exact in any order) or random (bits follow the plan's order)")
       ->check(CLI::IsMember({"exact", "random"}));
   app.add_option("--pcap", o.pcap, "folder for node<k>_port<p>.pcap");
-  app.add_option("--timeline", o.timeline, "Chrome/Perfetto timeline of entries, packets, losses and resends (JSON)");
-  app.add_option("--waves", o.waves, "FST waves: F[:node[:from_us:to_us]]; needs build/weft_fst (make sim builds it when asked for waves)");
+  app.add_option("--timeline", o.timeline,
+                 "Chrome/Perfetto timeline of entries, packets, losses and resends (JSON)");
+  app.add_option(
+      "--waves", o.waves,
+      "FST waves: F[:node[:from_us:to_us]]; needs build/weft_fst (make sim builds it when asked for waves)");
   app.add_option("--json", o.json, "results, counters and speed (JSON)");
   app.add_flag("--counters", o.counters, "print what the hardware counted, summed over nodes");
-  app.add_option("--corrupt-result", o.corrupt, "flip bytes of each result before the check: shows that the check can fail")->group("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kBadInput;
-  }
-#ifndef WEFT_TRACING
-  if (!o.waves.empty()) {
-    // The tracing model is a program of its own: it is slower.
-    const fs::path twin = fs::read_symlink("/proc/self/exe").parent_path() / "weft_fst";
-    if (!fs::exists(twin)) return bad_input(fmt::format("--waves {}: {} is not built (make weft_fst builds it)", o.waves, twin.string()));
-    std::vector<char*> args;
-    std::string program = twin.string();
-    args.push_back(program.data());
-    for (int i = 0; i < argc; ++i) args.push_back(argv[i]);
-    args.push_back(nullptr);
-    ::execv(program.c_str(), args.data());
-    return bad_input(fmt::format("--waves {}: {} does not start", o.waves, program));
-  }
-#endif
+  app.add_option("--corrupt-result", o.corrupt,
+                 "flip bytes of each result before the check: shows that the check can fail")
+      ->group("");
+  if (const int end = parse(app, "weft sim", argc, argv); end >= 0) return end;
   return run(o, argc, argv);
 }
 

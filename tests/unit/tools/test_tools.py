@@ -37,6 +37,13 @@ class Runner(unittest.TestCase):
         self.assertIn("signal 11", crashed.verdict)
         self.assertEqual(runtests.execute(runtests.Test("p", "n", ["true"]), dict(os.environ), 10).verdict, "")
 
+    def test_targets_that_a_python_test_needs_are_read_from_it(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as source:
+            source.write('import x\nNEEDS = ["weft", "other"]  # both\n')
+            source.flush()
+            self.assertEqual(runtests.needs_of(source.name), ["weft", "other"])
+        self.assertEqual(runtests.needs_of(__file__), [])
+
     def test_no_match_is_an_error(self):
         result = subprocess.run([runtests.sys.executable, runtests.__file__, "no such test anywhere"], text=True,
                                 stdout=subprocess.PIPE)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real `weft` program: what it says to wrong input, and what it writes when all is well.
+
+Wrong input: one line on stderr that names file, key, value and what was expected; exit status 2; nothing on
+stdout; no file that was not there before.
+"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+NEEDS = ["weft"]
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
+WEFT = os.path.join(BUILD, "weft")
+LIMIT_S = 600  # of one call; only a hang comes near it
+
+SCENARIO = """\
+workload = "w.toml"
+[cluster]
+nodes = 2
+planes = 2
+watchdog_us = 100
+[fabric]
+hosts_per_leaf = 2
+link_latency_ns = 300
+[transport]
+mtu = 256
+rtt_init_us = 5
+"""
+# About 100 packets each way: enough for loss to strike, little enough for a second or two.
+WORKLOAD = """\
+name = "small"
+ranks = 2
+[[op]]
+kind = "all_reduce"
+type = "float32"
+count = 6000
+[[op]]
+kind = "all_to_allv"
+type = "int32"
+send_counts = [[10, 20], [0, 401]]
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weft_cli")
+        self.addCleanup(folder.cleanup)
+        self.dir = folder.name
+        self.write("s.toml", SCENARIO)
+        self.write("w.toml", WORKLOAD)
+
+    def write(self, name, text):
+        path = os.path.join(self.dir, name)
+        with open(path, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        return path
+
+    def files(self):
+        return sorted(os.path.relpath(os.path.join(folder, name), self.dir)
+                      for folder, folders, files in os.walk(self.dir) for name in folders + files)
+
+    def weft(self, *args):
+        return subprocess.run([WEFT, *args], cwd=self.dir, text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+
+    def refused(self, args, *words, stdout=False):
+        """`stdout`: the table may have begun, for what only shows while the simulation runs."""
+        before = self.files()
+        result = self.weft(*args)
+        with self.subTest(args=args):
+            self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+            self.assertRegex(result.stderr, r"\A[^\n]+\n\Z", "not one line")
+            for word in words:
+                self.assertIn(word, result.stderr)
+            if not stdout:
+                self.assertEqual(result.stdout, "")
+            self.assertEqual(self.files(), before, "something was left behind")
+
+    def sim(self, *args):
+        result = self.weft("sim", "--config", "s.toml", *args)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def refused_config(self, text, *words, base=SCENARIO):
+        self.write("bad.toml", base + text)
+        self.refused(["sim", "--config", "bad.toml"], "bad.toml", *words)
+
+    def refused_workload(self, text, *words):
+        self.write("bad.toml", text)
+        self.refused(["sim", "--config", "s.toml", "--workload", "bad.toml"], "bad.toml", *words)
+
+
+class CommandLine(Case):
+    def test_unknown_commands_flags_and_words(self):
+        self.refused(["frobnicate"], "frobnicate", "expected one of: sim trace")
+        self.refused(["sim", "--bogus"], "--bogus")
+        self.refused(["sim", "--config", "s.toml", "stray"], "stray")
+        self.refused(["sim", "--loss"], "--loss")
+        self.refused(["trace"], "subcommand")
+        self.refused(["trace", "import"], "traces")
+        self.refused(["sim", "--inputs", "nice"], "--inputs", "nice", "exact")
+
+    def test_flags_out_of_range(self):
+        for flag, value, expected in [("--nodes", "0", "an integer from 1"), ("--nodes", "1e3", "an integer"),
+                                      ("--nodes", "-1", "an integer"), ("--nodes", "99999999999999999999", "an integer"),
+                                      ("--planes", "99", "an integer from 1"),
+                                      ("--planes", "0", "an integer from 1"), ("--threads", "x", "an integer from 0"),
+                                      ("--threads", "9999", "an integer from 0"), ("--loss", "1.5", "a number from 0 to 1"),
+                                      ("--loss", "-0.1", "a number"), ("--loss", "nan", "a number"), ("--loss", "1%", "a number"),
+                                      ("--seed", "-3", "an integer"), ("--seed", "3.5", "an integer")]:
+            self.refused(["sim", "--config", "s.toml", f"{flag}={value}"], f"{flag} = {value}: expected {expected}")
+        for flag in ("--nodes", "--loss", "--json", "--pcap", "--waves"):
+            self.refused(["sim", "--config", "s.toml", f"{flag}="], flag, "missing")
+
+    def test_more_planes_than_ports(self):
+        self.refused(["sim", "--config", "s.toml", "--planes", "3"], "s.toml", "cluster.planes = 3", "at most the 2 ports")
+
+    def test_bad_waves_arguments(self):
+        for value in ["x.fst:2", "x.fst:a", "x.fst:0:5", "x.fst:0:9:5", "x.fst:0:-1:5", "x.fst:0:1:2:3", ":0"]:
+            self.refused(["sim", "--config", "s.toml", f"--waves={value}"], f"--waves = {value}", "expected")
+
+    def test_help_is_no_error(self):
+        for args in [["--help"], ["sim", "--help"], ["trace", "import", "--help"]]:
+            result = self.weft(*args)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("--", result.stdout)
+
+
+class Files(Case):
+    def test_absent_unreadable_or_broken_files(self):
+        self.refused(["sim", "--config", "none.toml"], "none.toml", "cannot be read")
+        self.refused(["sim", "--config", "."], ".: cannot be read")
+        self.refused(["sim", "--config", "s.toml", "--workload", "none.toml"], "none.toml", "cannot be read")
+        self.refused_config("[broken", "not TOML")
+        self.refused_config("", "workload", base=SCENARIO.replace('workload = "w.toml"', ""))
+
+    def test_scenario_keys(self):
+        self.refused_config("[cluster2]\n", "cluster2", "unknown key")
+        self.refused_config("colour = 3\n", "transport.colour = 3", "unknown key")
+        self.refused_config("[faults]\nlosss = 0.1\n", "faults.losss = 0.1", "unknown key")
+        self.refused_config("[faults]\nloss = 1.5\n", "faults.loss = 1.5", "expected a number from 0 to 1")
+        self.refused_config("[faults]\nloss = \"1%\"\n", "faults.loss = '1%'", "expected a number")
+        self.refused_config("[memory]\nlatency_min_cycles = -4\n", "memory.latency_min_cycles = -4", "expected an integer")
+        self.refused_config("[memory]\nlatency_min_cycles = 900\n", "memory.latency_max_cycles = 80", "expected at least")
+        self.refused_config("[[faults.down]]\nplane = 7\n", "faults.down[0].plane = 7", "below planes = 2")
+        self.refused_config("[[faults.down]]\nplane = 0\nfrom_us = 9\nto_us = 3\n", "faults.down[0].to_us = 3", "after from_us")
+        self.refused_config("[[faults.drop]]\nnode = 5\n", "faults.drop[0].node = 5", "below nodes = 2")
+        self.refused_config("[run]\ninputs = \"nice\"\n", "run.inputs = 'nice'", "exact or random")
+        mtu = SCENARIO.replace("mtu = 256", "mtu = 300")
+        self.refused_config("", "transport.mtu = 300", "expected 256, 512", base=mtu)
+        self.refused_config("", "cluster.nodes = 'two'", "expected an integer", base=SCENARIO.replace("nodes = 2", 'nodes = "two"'))
+
+    def test_workload_keys(self):
+        head = 'ranks = 2\n[[op]]\nkind = "all_reduce"\ntype = "float32"\n'
+        self.refused_workload(head + "count = 4\ncolour = 3\n", "op[0].colour = 3", "unknown key")
+        self.refused_workload(head, "op[0].count", "expected elements")
+        self.refused_workload(head + "count = -4\n", "op[0].count = -4", "expected elements")
+        self.refused_workload(head + "count = 4.5\n", "op[0].count = 4.5", "expected elements")
+        self.refused_workload(head + "count = 99999999999999\n", "op[0].count = 99999999999999", "expected elements")
+        self.refused_workload(head + "count = 1099511627776\n", "op[0].count = 1099511627776", "less than 4 GiB")
+        self.refused_workload(head + "count = 1073741823\n", "op[0].count = 1073741823", "MiB a node, expected at most")
+        self.refused_workload(head + "count = 4\nrepeat = 0\n", "op[0].repeat = 0", "expected an integer from 1")
+        self.refused_workload(head + "count = 4\ngap_us = -1\n", "op[0].gap_us = -1", "expected a number")
+        self.refused_workload(head + 'count = 4\nredop = "prod"\n', "op[0].redop = 'prod'", "expected one of sum, max, min")
+        self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
+        self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
+        self.refused_workload(head.replace("float32", "float64") + "count = 4\n", "op[0].type = 'float64'", "expected one of")
+        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "cannot be reduced")
+        self.refused_workload('ranks = 2\n[[op]]\nkind = "broadcast"\ntype = "int32"\ncount = 4\nroot = 2\n', "op[0].root = 2", "expected 0 to 1")
+        self.refused_workload('ranks = 2\n', "op", "at least one")
+        self.refused_workload('ranks = 2\nop = 3\n', "op = 3", "array of tables")
+        self.refused_workload('[[op]]\nkind = "barrier"\n', "ranks", "expected an integer from 1 to 16")
+        self.refused_workload('ranks = 17\n[[op]]\nkind = "barrier"\n', "ranks = 17", "expected an integer from 1 to 16")
+
+    def test_counts_that_do_not_match_the_ranks(self):
+        head = 'ranks = 2\n[[op]]\nkind = "all_to_allv"\ntype = "int32"\n'
+        self.refused_workload(head, "op[0].send_counts", "0 rows, expected one for each of 2 ranks")
+        self.refused_workload(head + "send_counts = [[1, 2]]\n", "op[0].send_counts", "1 rows, expected one for each of 2 ranks")
+        self.refused_workload(head + "send_counts = [[1, 2], [3, 4, 5]]\n", "op[0].send_counts", "3 counts, expected one for each of 2 ranks")
+        self.refused_workload(head + "send_counts = [[1, -2], [3, 4]]\n", "op[0].send_counts[0] = -2", "expected elements")
+        self.refused_workload(head + "send_counts = 3\n", "op[0].send_counts = 3", "expected elements")
+
+    def test_nine_ranks_on_eight_nodes(self):
+        self.write("nine.toml", 'ranks = 9\n[[op]]\nkind = "barrier"\n')
+        self.refused(["sim", "--workload", "nine.toml"], "nine.toml: ranks = 9", "at most the 8 nodes")
+
+
+class Outputs(Case):
+    def test_places_that_cannot_be_written(self):
+        sim = ["sim", "--config", "s.toml"]
+        self.refused([*sim, "--json", "none/x.json"], "--json = none/x.json", "cannot be written")
+        self.refused([*sim, "--json", "."], "--json = .", "cannot be written")
+        self.refused([*sim, "--timeline", "none/x.json"], "none/x.json", "cannot be written")
+        self.refused([*sim, "--pcap", "w.toml/sub"], "w.toml/sub", "cannot be made")
+        # The captures, and their folders, of a run that then cannot begin.
+        self.refused([*sim, "--pcap", "new/deep", "--timeline", "none/x.json"], "none/x.json", "cannot be written")
+
+    def test_a_full_disk(self):
+        self.refused(["sim", "--config", "s.toml", "--timeline", "/dev/full"], "/dev/full", "No space left", stdout=True)
+        self.refused(["sim", "--config", "s.toml", "--json", "/dev/full"], "--json = /dev/full", "cannot be written", stdout=True)
+        os.mkdir(os.path.join(self.dir, "caps"))
+        os.symlink("/dev/full", os.path.join(self.dir, "caps/node1_port0.pcap"))
+        result = self.weft("sim", "--config", "s.toml", "--pcap", "caps", "--timeline", "t.json", "--json", "j.json")
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertRegex(result.stderr, r"\A[^\n]*node1_port0.pcap[^\n]*No space left[^\n]*\n\Z")
+        left = [name for name in self.files() if name not in ("caps", "s.toml", "w.toml", "caps/node1_port0.pcap")]
+        self.assertEqual(left, [])
+
+    def test_a_small_file_system(self):
+        small = os.path.join(self.dir, "small")
+        os.mkdir(small)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, check=False)
+        if mounted.returncode != 0:
+            message = f"SKIPPED: no file system of 64 KB to fill: mount says {mounted.stderr.strip()}"
+            print(message)
+            self.skipTest(message)
+        self.addCleanup(subprocess.run, ["umount", small], check=True)
+        self.refused(["sim", "--config", "s.toml", "--pcap", "small/caps"], "small/caps/node", "No space left", stdout=True)
+
+
+class Trace(Case):
+    def imported(self, *files):
+        return ["trace", "import", *files, "-o", "out.toml"]
+
+    def test_what_is_no_trace(self):
+        good = json.dumps({"nodes": [{"name": "record_param_comms", "id": 4, "input_types": ["Tensor(float)"],
+                                      "inputs": [[1, 2, 0, 64, 4, "cpu"], 0, 0, 0, "allreduce", [], []]}]})
+        self.write("good.json", good)
+        self.write("cut.json", good[:-20])
+        self.write("csv.json", "a,b\n1,2\n")
+        self.write("list.json", "[1, 2]")
+        self.write("none.json", '{"nodes": [{"name": "aten::mm"}]}')
+        self.refused(self.imported("absent.json"), "absent.json", "cannot be read")
+        self.refused(self.imported("."), ".: cannot be read")
+        self.refused(self.imported("good.json", "cut.json"), "cut.json", "truncated")
+        self.refused(self.imported("csv.json"), "csv.json", "not a trace")
+        self.refused(self.imported("list.json"), "list.json", "nodes: absent")
+        self.refused(self.imported("none.json"), "none.json", "no collective")
+        self.refused(self.imported(*["good.json"] * 17), "17 files", "1 to 16")
+        self.refused(["trace", "import", "good.json", "-o", "none/out.toml"], "none/out.toml", "cannot be written")
+        self.refused([*self.imported("good.json"), "--name", 'a"b'], "--name", "expected text without quotes")
+        result = self.weft(*self.imported("good.json", "good.json"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.sim("--workload", "out.toml")
+
+
+class Runs(Case):
+    FIELDS = ["seed", "nodes", "planes", "loss", "ops", "counters", "sim", "verdict"]
+    OP = ["op", "type", "redop", "count", "bytes", "time_ns", "algbw_gbps", "busbw_gbps", "line_pct", "data_packets", "lost",
+          "resent", "needless_resent", "wrong"]
+    SIM = ["cycles", "wall_s", "kcycles_per_s_per_node"]
+
+    def load(self, name):
+        with open(os.path.join(self.dir, name), encoding="utf-8") as handle:
+            return json.load(handle)
+
+    def test_the_json_has_exactly_the_promised_fields_and_repeats(self):
+        out = self.sim("--loss", "0.05", "--seed", "7", "--json", "a.json")
+        self.assertEqual(out.splitlines()[1].split(), ["op", "size", "algbw", "busbw", "time_us", "line%", "pkts", "lost", "resent", "#wrong"])
+        self.assertEqual(out.splitlines()[-1], "ok")
+        self.sim("--loss", "0.05", "--seed", "7", "--json", "b.json", "--threads", "1")
+        a, b = self.load("a.json"), self.load("b.json")
+        self.assertEqual(list(a), self.FIELDS)
+        self.assertEqual(list(a["sim"]), self.SIM)
+        self.assertEqual(len(a["ops"]), 2)
+        for row in a["ops"]:
+            self.assertEqual(list(row), self.OP)
+            self.assertEqual((row["wrong"], row["needless_resent"]), (0, 0))
+        self.assertEqual((a["seed"], a["nodes"], a["planes"], a["loss"], a["verdict"]), (7, 2, 2, 0.05, "ok"))
+        first = a["ops"][0]
+        self.assertEqual((first["op"], first["type"], first["redop"], first["count"], first["bytes"]),
+                         ("all_reduce", "float32", "sum", 6000, 24000))
+        self.assertAlmostEqual(first["algbw_gbps"], first["bytes"] / first["time_ns"])
+        self.assertAlmostEqual(first["busbw_gbps"], first["algbw_gbps"])  # 2 (n - 1) / n = 1 for two ranks
+        self.assertAlmostEqual(first["line_pct"], 100 * first["busbw_gbps"] / 25)  # 2 ports of 100 Gb/s
+        self.assertGreater(sum(row["lost"] for row in a["ops"]), 0)
+        self.assertEqual(sum(row["lost"] for row in a["ops"]), sum(row["resent"] for row in a["ops"]))
+        self.assertEqual(a["ops"][1]["bytes"], 4 * 421)  # what the busiest rank receives
+        for run in (a, b):
+            for key in ("wall_s", "kcycles_per_s_per_node"):
+                del run["sim"][key]
+        self.assertEqual(a, b)
+        self.sim("--loss", "0.05", "--seed", "8", "--json", "c.json")
+        self.assertNotEqual(self.load("c.json")["ops"], a["ops"])
+
+    def test_a_failed_check_is_told_with_the_line_that_repeats_it(self):
+        result = self.weft("sim", "--config", "s.toml", "--corrupt-result", "1", "--json", "x.json")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"FAILED: rank \d: element \d+ of the result: byte 0x\w+, expected 0x\w+\n"
+                                        r"rerun: build/weft sim --config s.toml --corrupt-result 1 .*--seed \d+\n\Z")
+        self.assertEqual(self.load("x.json")["verdict"], "failed")
+
+    def test_captures_and_timeline_show_packets_losses_and_resends(self):
+        self.sim("--loss", "0.05", "--pcap", "caps", "--timeline", "t.json", "--json", "j.json")
+        rows = self.load("j.json")["ops"]
+        self.assertGreater(sum(row["resent"] for row in rows), 0, "the seed loses nothing: choose another")
+
+        names = {event["name"] for event in self.load("t.json")["traceEvents"]}
+        for name in ("WRITE", "REDUCE", "WAIT", "data", "ack", "resend"):
+            self.assertIn(name, names)
+        self.assertTrue(any(name.startswith("lost data: ") for name in names), names)
+
+        files = sorted(os.listdir(os.path.join(self.dir, "caps")))
+        self.assertEqual(files, [f"node{k}_port{p}.pcap" for k in range(2) for p in range(2)])
+        if not shutil.which("tshark"):
+            print("SKIPPED: tshark is not installed")
+            self.skipTest("tshark is not installed")
+        frames = data = 0
+        for name in files:
+            command = ["tshark", "-X", f"lua_script:{BUILD}/gen/weft.lua", "-r", os.path.join("caps", name), "-T", "fields",
+                       "-e", "frame.protocols", "-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "_ws.col.Info"]
+            result = subprocess.run(command, cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+            for line in result.stdout.splitlines():
+                protocols, malformed, expert, info = line.split("\t")
+                frames += 1
+                self.assertEqual((malformed, expert), ("", ""), line)
+                self.assertRegex(protocols, r"^eth:ethertype:ip:udp:.*weft", line)
+                data += "WRITE" in info
+        self.assertGreater(frames, 2 * sum(row["data_packets"] for row in rows))  # at both ends, and acks
+        self.assertGreater(data, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
