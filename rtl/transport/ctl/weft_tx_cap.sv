@@ -3,12 +3,13 @@
 // Cap of a connection at a port, the number of paths it spreads over, and the window a path starts
 // with (docs/congestion.md, "Cap"):
 //   cap    = share * 2.5 * min RTT + 1 packet    (share in 1/256 byte a cycle)
-//            or init_cap before the first RTT sample; at least 1 packet, at most 2^24 - 1
+//            or init_cap before the first RTT sample; at least 1 packet, at most 2^22 - 1
 //   active = cap / 3 packets (2 packets before the first sample), 1 .. num_paths
 //   window = cap / active, at least 1 packet
 //
-// Bit-serial: one adder does it all, because it runs only when a connection starts or finds a smaller
-// RTT. start_i takes the operands, done_o pulses 50 + num_paths cycles later or earlier; results stay.
+// Bit-serial: one adder does it all, because it runs only when a connection starts or finds a
+// smaller RTT. start_i takes the operands, done_o pulses 50 + num_paths cycles later or earlier;
+// results stay.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -23,7 +24,7 @@ module weft_tx_cap
     input  rtt_t          min_rtt_i,
     input  bytes_t        init_cap_i,
     input  wire    [ 7:0] num_paths_i,  // 1 at least
-    input  bytes_t        pkt_i,
+    input  full_t         pkt_i,
     output logic          done_o,
     output bytes_t        cap_o,
     output logic   [ 7:0] active_o,
@@ -43,18 +44,18 @@ module weft_tx_cap
   state_e state_q;
   logic sampled_q;
   logic [18:0] mul_q;        // 5 * share, shifted out from the top
-  logic [42:0] acc_q;        // product
+  logic [38:0] acc_q;        // product
   logic [4:0] step_q;
   bytes_t rest_q;            // cap not yet given to a path; then the dividend and quotient
   logic [8:0] part_q;        // partial remainder
   logic [7:0] active_q;
-  logic [25:0] unit_q;       // bytes that justify a path
+  logic [14:0] unit_q;       // bytes that justify a path
 
-  wire [42:0] acc_next = {acc_q[41:0], 1'b0} + (mul_q[18] ? 43'(min_rtt_i) : 43'd0);
+  wire [38:0] acc_next = {acc_q[37:0], 1'b0} + (mul_q[18] ? 39'(min_rtt_i) : 39'd0);
   // 5 * share * rtt / 2 / 256
-  wire [34:0] cap_sum = {1'b0, acc_q[42:9]} + 35'(pkt_i);
-  wire [26:0] rest_next = {3'b0, rest_q} - {1'b0, unit_q};
-  wire [8:0] part_shift = {part_q[7:0], rest_q[23]};
+  wire [30:0] cap_sum = {1'b0, acc_q[38:9]} + 31'(pkt_i);
+  wire [22:0] rest_next = {1'b0, rest_q} - 23'(unit_q);
+  wire [8:0] part_shift = {part_q[7:0], rest_q[21]};
   wire part_fits = part_shift >= {1'b0, active_q};
 
   assign active_o = active_q;
@@ -69,8 +70,8 @@ module weft_tx_cap
         StMul: if (step_q == 5'd18) state_q <= StCap;
         StCap: state_q <= StClamp;
         StClamp: state_q <= StCount;
-        StCount: if (rest_next[26] || active_q == num_paths_i) state_q <= StDivide;
-        StDivide: if (step_q == 5'd23) state_q <= StFloor;
+        StCount: if (rest_next[22] || active_q == num_paths_i) state_q <= StDivide;
+        StDivide: if (step_q == 5'd21) state_q <= StFloor;
         StFloor: state_q <= StIdle;
         default: state_q <= StIdle;
       endcase
@@ -89,16 +90,16 @@ module weft_tx_cap
         mul_q <= {mul_q[17:0], 1'b0};
         step_q <= step_q + 5'd1;
       end
-      StCap: cap_o <= cap_sum[34:24] != '0 ? '1 : cap_sum[23:0];
+      StCap: cap_o <= cap_sum[30:22] != '0 ? '1 : cap_sum[21:0];
       StClamp: begin
-        if (cap_o < pkt_i) cap_o <= pkt_i;
+        if (cap_o < bytes_t'(pkt_i)) cap_o <= bytes_t'(pkt_i);
         rest_q <= cap_o;
         active_q <= '0;
-        unit_q <= sampled_q ? {1'b0, pkt_i, 1'b0} + {2'b0, pkt_i} : {1'b0, pkt_i, 1'b0};
+        unit_q <= {1'b0, pkt_i, 1'b0} + (sampled_q ? 15'(pkt_i) : 15'd0);
       end
       StCount: begin
-        if (!rest_next[26] && active_q != num_paths_i) begin
-          rest_q <= rest_next[23:0];
+        if (!rest_next[22] && active_q != num_paths_i) begin
+          rest_q <= rest_next[21:0];
           active_q <= active_q + 8'd1;
         end else begin
           if (active_q == '0) active_q <= 8'd1;
@@ -109,10 +110,10 @@ module weft_tx_cap
       end
       StDivide: begin
         part_q <= part_fits ? part_shift - {1'b0, active_q} : part_shift;
-        rest_q <= {rest_q[22:0], part_fits};
+        rest_q <= {rest_q[20:0], part_fits};
         step_q <= step_q + 5'd1;
       end
-      StFloor: if (rest_q < pkt_i) rest_q <= pkt_i;
+      StFloor: if (rest_q < bytes_t'(pkt_i)) rest_q <= bytes_t'(pkt_i);
       default: ;
     endcase
   end

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transmit control of a port: "what goes next". Chooses connection and path of every packet, keeps the
-// windows, settles packets by acks, probes silent paths, gives up connections (docs/congestion.md).
+// Transmit control of a port: "what goes next". Chooses connection and path of every packet, keeps
+// the windows, settles packets by acks, probes silent paths, gives up connections
+// (docs/congestion.md).
 //
 // All streams are valid/ready; ready never depends on valid of the same stream. `pull_rsp_i` has no
 // ready: an answer is always taken, one pull is outstanding at most. Latency avail -> pull about 15
-// cycles, answer -> job 4. Throughput with open windows: a packet every 5 cycles with a core that
-// answers in 3; 10 to 12 cycles an ack and 1 more a packet it settles, beside the sending.
-// CfgGlobal comes before the first CfgConn and must not change the MTU while connections are live.
-// A CfgConn for a connection with unsettled packets drops them silently; after fail_o there are none.
-// Does not know addresses or messages, build frames, or fail over (a dead path fails its connection).
+// cycles, answer -> job 4. Throughput with open windows and a core that answers in 3: a packet
+// every 6 cycles, every 8 with an ack for every second, every 11 with an ack for each. CfgGlobal
+// comes before the first CfgConn and must not change the MTU while connections are live. A CfgConn
+// for a connection with unsettled packets drops them silently; after fail_o there are none. Does
+// not know addresses or messages, build frames, or fail over (a dead path fails its connection).
 `default_nettype none
 
 module weft_tx_ctl
@@ -60,6 +61,9 @@ module weft_tx_ctl
     output logic    job_valid_o,
     input  wire     job_ready_i,
     output tx_job_t job_o,
+    // From it, a pulse: the payload of a packet of this connection could not be read. Fails it.
+    input  wire     err_valid_i,
+    input  conn_t   err_conn_i,
 
     output tx_ctl_cnt_t cnt_o,
     output logic        idle_o   // nothing unsettled, nothing pending
@@ -74,9 +78,8 @@ module weft_tx_ctl
     $error("weft_tx_ctl: PathsPerPort must be 1 to 64");
   end
 
-  bytes_t pkt;
-  logic [31:0] probe_min;
-  rtt_t rtt_init;
+  full_t pkt;
+  rtt_t probe_min, rtt_init;
   logic hold, quiet, lossy, alloc_ok, append, next_we, cmd, cmd_init, cmd_live, cmd_done;
   logic [DescW-1:0] alloc, tail;
   psn_t append_psn, next_psn, cmd_psn;
@@ -86,7 +89,7 @@ module weft_tx_ctl
   ack_result_t res;
   rtt_t prep_rtt;
   bytes_t prep_cwnd, prep_grown, prep_kept, apply_cwnd, init_cwnd;
-  logic apply, apply_drop, apply_limited, init_path, init_conn;
+  logic apply, apply_drop, apply_limited, init_path, init_zero, init_conn;
   logic set, set_armed, set_probing, fire_valid, fire_ready;
   logic [1:0] set_backoff;
   logic rtt_re;
@@ -119,6 +122,8 @@ module weft_tx_ctl
       .job_valid_o,
       .job_ready_i,
       .job_o,
+      .err_valid_i,
+      .err_conn_i,
       .fail_valid_o,
       .fail_ready_i,
       .fail_o,
@@ -153,6 +158,7 @@ module weft_tx_ctl
       .apply_limited_o  (apply_limited),
       .apply_cwnd_o     (apply_cwnd),
       .init_path_o      (init_path),
+      .init_zero_o      (init_zero),
       .init_conn_o      (init_conn),
       .init_key_o       (init_key),
       .init_cwnd_o      (init_cwnd),
@@ -244,6 +250,7 @@ module weft_tx_ctl
       .apply_limited_i(apply_limited),
       .apply_cwnd_i   (apply_cwnd),
       .init_path_i    (init_path),
+      .init_zero_i    (init_zero),
       .init_conn_i    (init_conn),
       .init_key_i     (init_key),
       .init_cwnd_i    (init_cwnd),

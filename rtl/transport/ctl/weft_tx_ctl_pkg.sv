@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Types that travel between the modules of the transmit control (docs/congestion.md), and the events
-// it counts. Widths hold the largest configuration: a window is below 16 MB, a round trip below 2^24
-// cycles, and the data a path may have unsettled is MAX_UNSETTLED packets of at most 8 KB.
+// Types that travel between the modules of the transmit control (docs/congestion.md), and the
+// events it counts. Widths bound what is useful: a connection has less than 4 MB in flight at a
+// port (340 us at 100G), a round trip is below 2^20 cycles (3 ms at 322 MHz), and the data a path
+// may have unsettled is MAX_UNSETTLED packets of at most 8 KB.
 `default_nettype none
 
 package weft_tx_ctl_pkg;
   import weft_wire_pkg::*;
   import weft_pkg::*;
 
-  typedef logic [23:0] bytes_t;         // windows, caps
-  typedef logic signed [24:0] room_t;   // cwnd - inflight - one full packet; a path may send while it is >= 0
+  typedef logic [21:0] bytes_t;         // windows, caps
+  typedef logic signed [22:0] room_t;   // cwnd - inflight - one full packet; >= 0: may send
   typedef logic [20:0] burst_t;         // bytes settled by one ack
   typedef logic [8:0] count_t;          // unsettled PSNs of a path, 0..256
-  typedef logic [23:0] rtt_t;           // cycles
+  typedef logic [19:0] rtt_t;           // cycles
+  typedef logic [12:0] full_t;          // bytes of a full packet, WIN_OVERHEAD included
 
   // What one ack settled, with the fields of the ack that the windows need.
   typedef struct packed {
@@ -22,8 +24,8 @@ package weft_tx_ctl_pkg;
     count_t      psns;        // PSNs settled, probes included
     burst_t      bytes;       // of the data packets among them, WIN_OVERHEAD each included
     burst_t      lost_bytes;  // the part of them that was lost
-    logic [31:0] ce_bytes;
-    logic [31:0] rx_bytes;
+    bytes_t      ce_bytes;    // low bits: less than 4 MB lies between two acks of a path
+    bytes_t      rx_bytes;
     logic [31:0] echo;
     err_e        status;
   } ack_result_t;
@@ -32,8 +34,8 @@ package weft_tx_ctl_pkg;
   typedef struct packed {
     logic        sampled;
     rtt_t        min;
-    logic [26:0] srtt8;       // 8 x smoothed RTT
-    logic [25:0] var4;        // 4 x mean deviation
+    logic [22:0] srtt8;       // 8 x smoothed RTT
+    logic [21:0] var4;        // 4 x mean deviation
   } rtt_state_t;
 
   // One-cycle pulses. data_bytes counts with data.

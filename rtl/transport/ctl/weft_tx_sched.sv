@@ -5,12 +5,12 @@
 //
 // One operation at a time, four cycles each (read, mux, calculate, write), so the tables are plain
 // synchronous RAMs without forwarding: an answered pull, an applied ack, an expired timer, a tail
-// probe, an avail event, the load of a connection. The connection being served has its paths' state
-// in registers too (written through), from which the path with most room is always being picked: a
-// pull needs one cycle and reserves a full packet; the answer corrects that. So the next pull leaves
-// when the last is answered: 5 cycles a packet with a core that answers in 3.
-// Long operations (initialise, fail, new cap) stop the others. For the first two the settle engine is
-// held and drained before, so no result of a connection's former life meets the new one.
+// probe, an avail event, the load of a connection. Of the connection being served, the state of all
+// paths stands at a second read port, and the path with most room is always being picked: a pull
+// needs one cycle and reserves a full packet; the answer corrects that. So the next pull leaves
+// when the last is answered: 6 cycles a packet with a core that answers in 3. Long operations
+// (initialise, fail, new cap) stop the others. For the first two the settle engine is held and
+// drained before, so no result of a connection's former life meets the new one.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -24,7 +24,7 @@ module weft_tx_sched
     parameter  int unsigned NumConns     = 64,
     parameter  int unsigned PathsPerPort = 8,
     parameter  int unsigned PoolDepth    = 1024,
-    parameter  int unsigned QuotaBytes   = 32768,  // a connection's turn while others wait; power of two
+    parameter  int unsigned QuotaBytes   = 32768,  // a connection's turn while others wait
     localparam int unsigned ConnW        = (NumConns > 1) ? $clog2(NumConns) : 1,
     localparam int unsigned PathW        = (PathsPerPort > 1) ? $clog2(PathsPerPort) : 1,
     localparam int unsigned KeyW         = ConnW + PathW,
@@ -33,8 +33,8 @@ module weft_tx_sched
     input  wire    clk_i,
     input  wire    rst_i,
     input  cfg_t   cfg_i,
-    output bytes_t pkt_o,        // bytes of a full packet, WIN_OVERHEAD included
-    output logic [31:0] probe_min_o,
+    output full_t  pkt_o,
+    output rtt_t   probe_min_o,
     output rtt_t   rtt_init_o,
 
     // A connection has something to send.
@@ -52,6 +52,11 @@ module weft_tx_sched
     output logic    job_valid_o,
     input  wire     job_ready_i,
     output tx_job_t job_o,
+
+    // The builder could not read a packet's payload: its connection fails. A pulse may be missed
+    // while the one before waits; the packet is lost then, is resent and read again.
+    input wire   err_valid_i,
+    input conn_t err_conn_i,
 
     output logic       fail_valid_o,
     input  wire        fail_ready_i,
@@ -91,6 +96,7 @@ module weft_tx_sched
     output logic        apply_limited_o,
     output bytes_t      apply_cwnd_o,
     output logic        init_path_o,
+    output logic        init_zero_o,
     output logic        init_conn_o,
     output logic [KeyW-1:0] init_key_o,
     output bytes_t      init_cwnd_o,
@@ -118,18 +124,18 @@ module weft_tx_sched
 );
 
   localparam int unsigned NumKeys = NumConns << PathW;
-  localparam int unsigned PickAge = (PathW > 2) ? PathW : 2;
-  localparam int unsigned QuotaW = $clog2(QuotaBytes) + 2;
+  localparam int unsigned PickAge = (PathW > 2) ? PathW + 1 : 3;  // write to pick, with one read
+  localparam int unsigned QuotaW = $clog2(QuotaBytes / 64) + 2;
   localparam int unsigned RetryWait = 16;  // cycles without pulls after one was put off
-  // Initialisations wait while the tables are cleared after reset and while descriptors are returned;
-  // a connection is written every 64 cycles at most.
+  // Initialisations wait while the tables are cleared after reset and while descriptors are
+  // returned; a connection is written every 64 cycles at most.
   localparam int unsigned InitDepth = (NumKeys + PoolDepth) / 64 + 16;
 
   if ((NumPorts & (NumPorts - 1)) != 0) begin : gen_bad_ports
     $error("weft_tx_sched: NumPorts must be a power of two");
   end
-  if ((QuotaBytes & (QuotaBytes - 1)) != 0) begin : gen_bad_quota
-    $error("weft_tx_sched: QuotaBytes must be a power of two");
+  if ((QuotaBytes & (QuotaBytes - 1)) != 0 || QuotaBytes < 4096) begin : gen_bad_quota
+    $error("weft_tx_sched: QuotaBytes must be a power of two, 4096 at least");
   end
 
   typedef logic [ConnW-1:0] cidx_t;
@@ -138,7 +144,7 @@ module weft_tx_sched
   typedef logic [PathW:0] pcnt_t;
 
   typedef struct packed {       // of a path: what picking needs
-    logic   tail;               // the last PSN sent is unsettled data: a burst may be lost at its end
+    logic   tail;               // the last PSN sent is unsettled data: the end of a burst
     count_t open;               // unsettled PSNs
     room_t  room;
   } row_t;
@@ -159,7 +165,7 @@ module weft_tx_sched
     logic [PathsPerPort-1:0] fresh;   // paths never used: they start with the window of that day
     logic [7:0]              active;
     bytes_t                  cap;
-    logic [24:0]             inflight;
+    bytes_t                  inflight;
   } hot_t;
 
   typedef struct packed {       // of a connection: configuration
@@ -201,7 +207,7 @@ module weft_tx_sched
     LgCap
   } long_e;
 
-  // ---- configuration ----------------------------------------------------------------------------------
+  // ---- configuration ----------------------------------------------------------------------------
   cfg_conn_t cfg_conn;
   cfg_global_t cfg_global;
   assign cfg_conn = cfg_conn_t'(cfg_i.data[$bits(cfg_conn_t)-1:0]);
@@ -212,23 +218,39 @@ module weft_tx_sched
   wire cfg_mine = cfg_i.valid && cfg_i.kind == CfgConn && 32'(cfg_row) < 32'(NumConns)
       && (cfg_i.index & 16'(NumPorts - 1)) == 16'(Port);
 
-  bytes_t mtu_q;               // payload of a full packet
-  logic [7:0] retry_q;
+  // Registered first: the configuration bus crosses the chip.
+  logic cfg_conn_q;
+  cidx_t cfg_idx_q;
+  setup_t cfg_setup_q;
+  full_t mtu_q;                // payload of a full packet: one of 256 .. 4096
+  logic [7:0] retry_less_q;    // retry limit - 1
+  assign pkt_o = mtu_q + full_t'(WIN_OVERHEAD);  // no carry: 96 is below 256
   always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      mtu_q <= 24'd4096;
-      pkt_o <= 24'd4096 + 24'(WIN_OVERHEAD);
-      retry_q <= 8'd7;
-      probe_min_o <= 32'd1000;
-      rtt_init_o <= 24'd4000;
-    end else begin
-      pkt_o <= mtu_q + 24'(WIN_OVERHEAD);
-      if (cfg_i.valid && cfg_i.kind == CfgGlobal) begin
-        mtu_q <= 24'd1 << cfg_global.mtu_log2;
-        retry_q <= cfg_global.retry_limit;
-        probe_min_o <= cfg_global.probe_min;
-        rtt_init_o <= cfg_global.rtt_init[31:24] != '0 ? '1 : cfg_global.rtt_init[23:0];
-      end
+    if (rst_i) cfg_conn_q <= 1'b0;
+    else cfg_conn_q <= cfg_mine;
+    if (cfg_mine) begin
+      cfg_idx_q <= cidx_t'(cfg_row);
+      cfg_setup_q <= '{
+          valid: cfg_conn.valid,
+          num_paths: cfg_conn.num_paths == '0 ? 8'd1
+              : cfg_conn.num_paths > 8'(PathsPerPort) ? 8'(PathsPerPort) : cfg_conn.num_paths,
+          psn: cfg_conn.tx_psn,
+          share: cfg_conn.share,
+          init_cap: cfg_conn.init_cap[23:22] != '0 ? '1 : cfg_conn.init_cap[21:0]
+      };
+    end
+    if (cfg_i.valid && cfg_i.kind == CfgGlobal) begin
+      mtu_q <= {
+        cfg_global.mtu_log2 >= 4'd12,
+        cfg_global.mtu_log2 == 4'd11,
+        cfg_global.mtu_log2 == 4'd10,
+        cfg_global.mtu_log2 == 4'd9,
+        cfg_global.mtu_log2 <= 4'd8,
+        8'd0
+      };
+      retry_less_q <= cfg_global.retry_limit == '0 ? '0 : cfg_global.retry_limit - 8'd1;
+      probe_min_o <= cfg_global.probe_min[31:20] != '0 ? '1 : cfg_global.probe_min[19:0];
+      rtt_init_o <= cfg_global.rtt_init[31:20] != '0 ? '1 : cfg_global.rtt_init[19:0];
     end
   end
 
@@ -240,16 +262,9 @@ module weft_tx_sched
       .Depth (NumConns)
   ) u_setup (
       .clk_i,
-      .we_i   (cfg_mine),
-      .waddr_i(cidx_t'(cfg_row)),
-      .wdata_i('{
-          valid: cfg_conn.valid,
-          num_paths: cfg_conn.num_paths == '0 ? 8'd1
-              : cfg_conn.num_paths > 8'(PathsPerPort) ? 8'(PathsPerPort) : cfg_conn.num_paths,
-          psn: cfg_conn.tx_psn,
-          share: cfg_conn.share,
-          init_cap: cfg_conn.init_cap
-      }),
+      .we_i   (cfg_conn_q),
+      .waddr_i(cfg_idx_q),
+      .wdata_i(cfg_setup_q),
       .re_i   (lg_read),
       .raddr_i(lg_conn_q),
       .rdata_o(setup_rd)
@@ -263,16 +278,16 @@ module weft_tx_sched
   ) u_init (
       .clk_i,
       .rst_i,
-      .s_valid_i(cfg_mine),
+      .s_valid_i(cfg_conn_q),
       .s_ready_o(init_room),
-      .s_data_i (cidx_t'(cfg_row)),
+      .s_data_i (cfg_idx_q),
       .m_valid_o(init_valid),
       .m_ready_i(init_pop),
       .m_data_o (init_conn),
       .count_o  ()
   );
 
-  // ---- registers of the sequencer -----------------------------------------------------------------------
+  // ---- registers of the sequencer ---------------------------------------------------------------
   state_e state_q;
   op_e op_q;
   cidx_t conn_q;               // of the operation
@@ -283,14 +298,16 @@ module weft_tx_sched
   // The connection being served.
   logic cur_valid_q;
   cidx_t cur_conn_q;
-  row_t [PathsPerPort-1:0] cur_row_q;
+  row_t [PathsPerPort-1:0] cur_row;  // its paths, as of the last write but for `refresh_q`
+  logic refresh_q;             // they were written in the last cycle, and are being read
   hot_t cur_q;
   logic cur_more_q;
-  logic cur_avail_q;           // an avail event came while a pull was out: its "no more" is not news
+  logic cur_avail_q;           // an avail event came while a pull was out: no "no more" from it
   logic reload_q;              // a load of the same connection: keep its turn
-  logic [QuotaW-1:0] quota_q;  // negative: the turn is over
+  logic [QuotaW-1:0] quota_q;  // in 64 bytes; negative: the turn is over
   logic [4:0] wait_q;          // cycles until pulls are allowed again
   logic [2:0] age_q;           // cycles until the pick reflects the registers
+  logic [2:0] stale_q;         // cycles until a pull may trust it
 
   logic pull_busy_q;           // a pull is not answered
   pidx_t pull_path_q;
@@ -301,6 +318,8 @@ module weft_tx_sched
 
   logic avail_valid_q;
   cidx_t avail_conn_q;
+  logic err_valid_q, err_take;
+  cidx_t err_conn_q;
   logic job_valid_q, job_again_q;
   tx_job_t job_q;
 
@@ -315,7 +334,7 @@ module weft_tx_sched
   logic lg_start_q;            // first cycle of a path
   pcnt_t lg_path_q;
 
-  // ---- failures to serve ---------------------------------------------------------------------------------
+  // ---- failures to serve ------------------------------------------------------------------------
   // Acks under way when the engine is held may add three.
   logic fail_push, fail_pend, fail_pop, fail_room;
   conn_fail_t fail_req;
@@ -328,14 +347,14 @@ module weft_tx_sched
       .rst_i,
       .s_valid_i(fail_push),
       .s_ready_o(fail_room),
-      .s_data_i ('{conn: conn_t'(conn_q), status: fail_status}),
+      .s_data_i ('{conn: err_take ? conn_t'(err_conn_q) : conn_t'(conn_q), status: fail_status}),
       .m_valid_o(fail_pend),
       .m_ready_i(fail_pop),
       .m_data_o (fail_req),
       .count_o  ()
   );
 
-  // ---- ready queue -----------------------------------------------------------------------------------------
+  // ---- ready queue ------------------------------------------------------------------------------
   logic ready_push, ready_pop, ready_valid, ready_room;
   cidx_t ready_conn, push_conn;
   weft_fifo #(
@@ -353,19 +372,18 @@ module weft_tx_sched
       .count_o  ()
   );
 
-  // ---- pick --------------------------------------------------------------------------------------------------
+  // ---- pick -------------------------------------------------------------------------------------
   logic [PathsPerPort-1:0] may_send, tails;
   room_t [PathsPerPort-1:0] rooms;
   for (genvar k = 0; k < PathsPerPort; k++) begin : gen_may
-    assign rooms[k] = cur_row_q[k].room;
-    assign tails[k] = cur_row_q[k].tail;
-    assign may_send[k] = 8'(k) < cur_q.active && !cur_row_q[k].room[24]
-        && cur_row_q[k].open < count_t'(MAX_UNSETTLED);
+    assign rooms[k] = cur_row[k].room;
+    assign tails[k] = cur_row[k].tail;
+    assign may_send[k] = 8'(k) < cur_q.active && !cur_row[k].room[22]
+        && cur_row[k].open < count_t'(MAX_UNSETTLED);
   end
 
   logic win_ok;
   pidx_t win_path;
-  room_t win_room;
   weft_tx_pick #(
       .PathsPerPort(PathsPerPort)
   ) u_pick (
@@ -374,40 +392,45 @@ module weft_tx_sched
       .ok_i  (may_send),
       .room_i(rooms),
       .ok_o  (win_ok),
-      .path_o(win_path),
-      .room_o(win_room)
+      .path_o(win_path)
   );
+  wire row_t win_row = cur_row[win_path];
 
   // The cap of the connection: another full packet must fit.
-  logic [25:0] cap_sum_q;
+  logic [22:0] cap_sum_q;
   logic cap_ok_q;
   always_ff @(posedge clk_i) begin
     if (age_q != '0) begin
-      cap_sum_q <= {1'b0, cur_q.inflight} + {2'b0, pkt_o};
-      cap_ok_q  <= cap_sum_q <= {2'b0, cur_q.cap};
+      cap_sum_q <= {1'b0, cur_q.inflight} + 23'(pkt_o);
+      cap_ok_q  <= cap_sum_q <= {1'b0, cur_q.cap};
     end
   end
 
-  // ---- choice ------------------------------------------------------------------------------------------------
+  // ---- choice -----------------------------------------------------------------------------------
   wire idle = state_q == StIdle && !reload_q;
   wire drain = fail_pend || init_valid;
+  assign err_take = idle && !drain && err_valid_q;
   wire normal = idle && !drain && !cap_pend_q;
   wire job_free = !job_valid_q;
-  wire picked = cur_valid_q && age_q == '0;
+  wire picked = cur_valid_q && age_q == '0;    // the pick is exact
+  // What it says may still be sent, if not on the best path.
+  wire pickable = cur_valid_q && stale_q == '0 && !refresh_q;
   wire quota_out = quota_q[QuotaW-1];
   wire blocked = !win_ok || !cap_ok_q;
 
-  wire do_pull = normal && picked && cur_more_q && !blocked && alloc_ok_i && !pull_busy_q
+  wire do_pull = normal && pickable && cur_more_q && !blocked && alloc_ok_i && !pull_busy_q
       && (!rsp_valid_q || (job_free && rsp_pkt && rsp_q.more)) && wait_q == '0
       && !(quota_out && ready_valid);
   wire do_rsp = idle && !do_pull && rsp_valid_q && job_free;
   wire pull_idle = !pull_busy_q && !rsp_valid_q;
   wire do_cap = idle && cap_pend_q && pull_idle;
-  wire do_long = idle && !cap_pend_q && drain && pull_idle && quiet_i && !prep_valid_i && !fail_valid_o;
+  wire do_long = idle && !cap_pend_q && drain && pull_idle && quiet_i && !prep_valid_i
+      && !fail_valid_o;
   wire do_ack = idle && !do_pull && !do_rsp && !cap_pend_q && prep_valid_i;
   wire may_more = normal && !do_pull && !do_rsp && !do_ack;
   wire do_timer = may_more && fire_valid_i && job_free;
-  wire do_tail = may_more && !do_timer && cur_valid_q && !cur_more_q && pull_idle && tails != '0 && job_free;
+  wire do_tail = may_more && !do_timer && cur_valid_q && !cur_more_q && pull_idle && !refresh_q
+      && tails != '0 && job_free;
   wire do_avail = may_more && !do_timer && !do_tail && avail_valid_q;
   wire turn_over = cur_more_q ? (blocked || quota_out) : tails == '0;
   wire may_turn = may_more && !do_timer && !do_tail && !do_avail && ready_valid;
@@ -444,27 +467,40 @@ module weft_tx_sched
     end
   end
 
-  // ---- tables ------------------------------------------------------------------------------------------------
+  // ---- tables -----------------------------------------------------------------------------------
   logic rd_en;
   assign rd_en = do_op || state_q == StLgRead || (state_q == StLgFlush && lg_start_q);
 
-  row_t [PathsPerPort-1:0] row_rd;
-  logic [PathsPerPort-1:0] row_we;
-  cidx_t row_wconn;
-  row_t row_wr;
+  // Twice: of one path, for the operations; of all paths of the connection being served.
+  row_t row_rd, row_wr;
+  logic row_we;
+  key_t row_wkey;
+  weft_sdpram #(
+      .data_t(row_t),
+      .Depth (NumKeys),
+      .Style ("block")
+  ) u_row (
+      .clk_i,
+      .we_i   (row_we),
+      .waddr_i(row_wkey),
+      .wdata_i(row_wr),
+      .re_i   (do_op),
+      .raddr_i({rd_conn, rd_path}),
+      .rdata_o(row_rd)
+  );
   for (genvar k = 0; k < PathsPerPort; k++) begin : gen_row
     weft_sdpram #(
         .data_t(row_t),
         .Depth (NumConns),
         .Style ("block")
-    ) u_row (
+    ) u_row_cur (
         .clk_i,
-        .we_i   (row_we[k]),
-        .waddr_i(row_wconn),
+        .we_i   (row_we && row_wkey[PathW-1:0] == pidx_t'(k)),
+        .waddr_i(row_wkey[KeyW-1:PathW]),
         .wdata_i(row_wr),
-        .re_i   (do_op),
-        .raddr_i(rd_conn),
-        .rdata_o(row_rd[k])
+        .re_i   (refresh_q),
+        .raddr_i(cur_conn_q),
+        .rdata_o(cur_row[k])
     );
   end
 
@@ -502,48 +538,47 @@ module weft_tx_sched
       .rdata_o(st_rd)
   );
 
-  // ---- mux ---------------------------------------------------------------------------------------------------
+  // ---- mux --------------------------------------------------------------------------------------
   row_t row_q;
   hot_t hot_q;
   path_st_t st_q;
   logic limited_q;
   bytes_t cand_q;              // window the ack wants
   room_t give_q;               // room given back, without the window
-  logic [24:0] less_q;         // bytes no longer in flight
-  wire row_t row_sel = row_rd[path_q];
-  wire bytes_t rsp_spare = rsp_pkt ? mtu_q - 24'(rsp_q.desc.len) : pkt_o;  // reserved in vain
+  bytes_t less_q;              // bytes no longer in flight
+  wire full_t rsp_spare = rsp_pkt ? mtu_q - full_t'(rsp_q.desc.len) : pkt_o;  // reserved in vain
 
-  // ---- calculate ---------------------------------------------------------------------------------------------
+  // ---- calculate --------------------------------------------------------------------------------
   room_t room_q;               // room without the window
   bytes_t cwnd_q;              // window after an ack, 0 otherwise
   count_t open_q;
-  logic [24:0] inflight_q;
+  bytes_t inflight_q;
   logic [7:0] unans_q;
   logic dead_q;                // retry limit
   logic act_q;                 // the operation finds what it came for
   psn_t psn_q;                 // PSN to use
   psn_t next_q;                // and the one after
   wire is_probe = op_q == OpcTimer || op_q == OpcTail;
-  wire [8:0] unans_next = {1'b0, st_q.unans} + 9'(op_q == OpcTimer && st_q.probed);
 
   always_ff @(posedge clk_i) begin
     if (state_q == StMux) begin
-      row_q <= row_sel;
+      row_q <= row_rd;
       hot_q <= hot_rd;
       st_q <= st_rd;
       is_cur_q <= cur_valid_q && conn_q == cur_conn_q;
-      limited_q <= row_sel.room[24];
-      cand_q <= row_sel.room[24] ? prep_grown_i : prep_kept_i;
+      limited_q <= row_rd.room[22];
+      cand_q <= row_rd.room[22] ? prep_grown_i : prep_kept_i;
       give_q <= op_q == OpcRsp ? room_t'(rsp_spare)
           : op_q == OpcAck ? room_t'(res_i.bytes) - room_t'(prep_cwnd_i) : '0;
-      less_q <= op_q == OpcRsp ? 25'(rsp_spare) : 25'(res_i.bytes);
+      less_q <= op_q == OpcRsp ? bytes_t'(rsp_spare) : bytes_t'(res_i.bytes);
     end
     if (state_q == StCalc) begin
       room_q <= row_q.room + give_q;
       cwnd_q <= op_q != OpcAck ? '0 : cand_q > hot_q.cap ? hot_q.cap : cand_q;
       inflight_q <= hot_q.inflight - less_q;
-      unans_q <= unans_next[8] ? '1 : unans_next[7:0];
-      dead_q <= op_q == OpcTimer && st_q.probed && unans_next >= {1'b0, retry_q};
+      // Below the limit of at most 255, so it cannot overflow.
+      unans_q <= st_q.unans + 8'(op_q == OpcTimer && st_q.probed);
+      dead_q <= op_q == OpcTimer && st_q.probed && st_q.unans >= retry_less_q;
       act_q <= hot_q.live && (op_q != OpcTimer || row_q.open != '0);
       psn_q <= st_q.next - psn_t'(is_probe && st_q.last_probe);
       next_q <= st_q.next + psn_t'(!(is_probe && st_q.last_probe));
@@ -555,7 +590,7 @@ module weft_tx_sched
     end
   end
 
-  // ---- write ---------------------------------------------------------------------------------------------------
+  // ---- write ------------------------------------------------------------------------------------
   wire write = state_q == StWrite;
   wire send = write && op_q == OpcRsp && rsp_pkt;
   wire probe = write && is_probe && act_q && !dead_q;
@@ -563,32 +598,32 @@ module weft_tx_sched
   wire avail = write && op_q == OpcAvail && act_q;
   wire push_other = (ack && hot_q.more && !hot_q.queued && !is_cur_q)
       || (avail && !hot_q.queued && !is_cur_q);
+  wire room_t room_sum = room_q + room_t'(cwnd_q);
   wire lg_row = state_q == StLgRow && (lg_q == LgInit || lg_hot_q.fresh[pidx_t'(lg_path_q)]);
 
   bytes_t cap_value, cap_window;
   logic [7:0] cap_active;
 
   always_comb begin
-    row_we = '0;
-    row_wconn = conn_q;
+    row_we = (write && op_q == OpcRsp) || probe || ack;
+    row_wkey = {conn_q, path_q};
     row_wr = '{
         tail: send || (row_q.tail && !probe && open_q != '0),
         open: open_q,
-        room: room_q + room_t'(cwnd_q)
+        room: room_sum
     };
-    if ((write && op_q == OpcRsp) || probe || ack) row_we[path_q] = 1'b1;
     if (do_pull) begin
-      row_we[win_path] = 1'b1;
-      row_wconn = cur_conn_q;
+      row_we = 1'b1;
+      row_wkey = {cur_conn_q, win_path};
       row_wr = '{
-          tail: cur_row_q[win_path].tail,
-          open: cur_row_q[win_path].open + count_t'(1),
-          room: win_room - room_t'(pkt_o)
+          tail: win_row.tail,
+          open: win_row.open + count_t'(1),
+          room: win_row.room - room_t'(pkt_o)
       };
     end
     if (lg_row) begin
-      row_we[pidx_t'(lg_path_q)] = 1'b1;
-      row_wconn = lg_conn_q;
+      row_we = 1'b1;
+      row_wkey = {lg_conn_q, pidx_t'(lg_path_q)};
       row_wr = '{tail: 1'b0, open: '0, room: room_t'(cap_window) - room_t'(pkt_o)};
     end
   end
@@ -608,7 +643,7 @@ module weft_tx_sched
       hot_wr.queued = requeue;
       if (do_pull) begin
         hot_wr.fresh[win_path] = 1'b0;
-        hot_wr.inflight = cur_q.inflight + 25'(pkt_o);
+        hot_wr.inflight = cur_q.inflight + bytes_t'(pkt_o);
       end
     end
     if (state_q == StLgHot) begin
@@ -662,7 +697,7 @@ module weft_tx_sched
   assign ready_push = push_other || (do_evict && requeue);
   assign push_conn = write ? conn_q : cur_conn_q;
 
-  // ---- settle engine, windows, timers ----------------------------------------------------------------------------
+  // ---- settle engine, windows, timers -----------------------------------------------------------
   assign hold_o = drain || state_q == StReset || lg_q != LgCap;
   assign append_o = send;
   assign tail_o = st_q.tail;
@@ -677,6 +712,7 @@ module weft_tx_sched
   assign apply_limited_o = limited_q;
   assign apply_cwnd_o = cwnd_q;
   assign init_path_o = lg_row;
+  assign init_zero_o = lg_q == LgInit;
   assign init_conn_o = state_q == StLgHot && lg_q == LgInit;
   assign init_key_o = {lg_conn_q, pidx_t'(lg_path_q)};
   assign init_cwnd_o = cap_window;
@@ -689,12 +725,14 @@ module weft_tx_sched
   assign set_key_o = st_wkey;
   assign set_armed_o = send || probe || (rearm && !empty);
   assign set_probing_o = !send;
-  assign set_backoff_o = (!probe || unans_q <= 8'd4) ? 2'd0 : unans_q >= 8'd7 ? 2'd3 : unans_q[1:0];
+  assign set_backoff_o = (!probe || unans_q < 8'd4) ? 2'd0
+      : unans_q >= 8'd6 ? 2'd3 : unans_q[1:0] + 2'd1;
 
-  assign fail_push = (write && op_q == OpcTimer && act_q && dead_q) || (ack && res_i.status != ErrOk);
-  assign fail_status = op_q == OpcAck ? res_i.status : ErrRetryLimit;
+  assign fail_push = (write && op_q == OpcTimer && act_q && dead_q)
+      || (ack && res_i.status != ErrOk) || err_take;
+  assign fail_status = err_take ? ErrMemError : op_q == OpcAck ? res_i.status : ErrRetryLimit;
 
-  // ---- cap -----------------------------------------------------------------------------------------------------
+  // ---- cap --------------------------------------------------------------------------------------
   logic cap_done;
   weft_tx_cap u_cap (
       .clk_i,
@@ -712,7 +750,7 @@ module weft_tx_sched
       .window_o   (cap_window)
   );
 
-  // ---- sequencer -----------------------------------------------------------------------------------------------
+  // ---- sequencer --------------------------------------------------------------------------------
   assign lg_read = state_q == StLgRead;
   assign fail_pop = do_long && fail_pend;
   assign init_pop = do_long && !fail_pend;
@@ -791,34 +829,31 @@ module weft_tx_sched
     else if (state_q == StLgPath || state_q == StLgRow) lg_path_q <= lg_path_q + 1'b1;
   end
 
-  // ---- the connection being served ---------------------------------------------------------------------------------
+  // ---- the connection being served --------------------------------------------------------------
   wire loaded = write && op_q == OpcLoad;
+  wire cur_write = do_pull || (write && is_cur_q);  // its state changes
   always_ff @(posedge clk_i) begin
-    // Registers follow the tables.
-    if (loaded) begin
-      cur_row_q <= row_rd;
-      cur_q <= hot_q;
-    end else begin
-      for (int k = 0; k < PathsPerPort; k++)
-        if (row_we[k] && (do_pull || (write && is_cur_q))) cur_row_q[k] <= row_wr;
-      if (hot_we && (do_pull || (write && is_cur_q))) begin
-        cur_q.inflight <= hot_wr.inflight;
-        cur_q.fresh <= hot_wr.fresh;
-      end
+    // The registers follow the table.
+    if (loaded) cur_q <= hot_q;
+    else if (hot_we && cur_write) begin
+      cur_q.inflight <= hot_wr.inflight;
+      cur_q.fresh <= hot_wr.fresh;
     end
+    refresh_q <= loaded || cur_write;
 
     if (rst_i) begin
       cur_valid_q <= 1'b0;
       cur_more_q <= 1'b0;
       reload_q <= 1'b0;
       age_q <= '0;
+      stale_q <= '0;
     end else begin
       if (do_load) cur_conn_q <= ready_conn;
       if (loaded) begin
         cur_valid_q <= hot_q.live;
         if (!reload_q) begin
           cur_more_q <= hot_q.more;
-          quota_q <= QuotaW'(QuotaBytes);
+          quota_q <= QuotaW'(QuotaBytes / 64);
         end
         reload_q <= 1'b0;
       end
@@ -831,7 +866,7 @@ module weft_tx_sched
         cur_avail_q <= 1'b0;
         if (rsp_q.kind == PullRetry) quota_q[QuotaW-1] <= 1'b1;
         else if (rsp_pkt && !quota_out)
-          quota_q <= quota_q - QuotaW'(rsp_q.desc.len) - QuotaW'(WIN_OVERHEAD);
+          quota_q <= quota_q - QuotaW'(rsp_q.desc.len[12:6]) - QuotaW'(2);  // the headers: 96
       end
       if (do_pull && pull_idle) cur_avail_q <= 1'b0;
       if (avail && is_cur_q) begin
@@ -839,7 +874,11 @@ module weft_tx_sched
         cur_avail_q <= !pull_idle;
       end
 
-      if (loaded || do_pull || (write && is_cur_q)) age_q <= 3'(PickAge);
+      // Most writes give room back: a path picked before may be sent on still. Not so after these.
+      if (loaded || do_pull || (write && is_cur_q && (probe || room_sum[22])))
+        stale_q <= 3'(PickAge);
+      else if (stale_q != '0) stale_q <= stale_q - 1'b1;
+      if (loaded || cur_write) age_q <= 3'(PickAge);
       else if (age_q != '0) age_q <= age_q - 1'b1;
 
       if (write && op_q == OpcRsp && rsp_q.kind == PullRetry) wait_q <= 5'(RetryWait);
@@ -847,7 +886,7 @@ module weft_tx_sched
     end
   end
 
-  // ---- pull and its answer ---------------------------------------------------------------------------------------
+  // ---- pull and its answer ----------------------------------------------------------------------
   assign pull_conn_o = conn_t'(cur_conn_q);
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -869,7 +908,7 @@ module weft_tx_sched
     end
   end
 
-  // ---- avail, jobs, failure --------------------------------------------------------------------------------------
+  // ---- avail, jobs, failure ---------------------------------------------------------------------
   assign avail_ready_o = !avail_valid_q;
   assign job_valid_o = job_valid_q;
   assign job_o = job_q;
@@ -881,7 +920,11 @@ module weft_tx_sched
       job_again_q   <= 1'b0;
       fail_valid_o  <= 1'b0;
       cap_pend_q    <= 1'b0;
+      err_valid_q   <= 1'b0;
     end else begin
+      if (err_take) err_valid_q <= 1'b0;
+      else if (err_valid_i) err_valid_q <= 1'b1;
+
       if (avail_valid_i && avail_ready_o) avail_valid_q <= 32'(avail_conn_i) < 32'(NumConns);
       else if (do_avail) avail_valid_q <= 1'b0;
 
@@ -899,6 +942,7 @@ module weft_tx_sched
       if (ack && prep_newmin_i) cap_pend_q <= 1'b1;
       else if (do_cap) cap_pend_q <= 1'b0;
     end
+    if (!err_valid_q) err_conn_q <= cidx_t'(err_conn_i);
     if (avail_valid_i && avail_ready_o) avail_conn_q <= cidx_t'(avail_conn_i);
     if (ack && prep_newmin_i) begin
       cap_conn_q <= conn_q;
@@ -927,8 +971,8 @@ module weft_tx_sched
       };
   end
 
-  assign idle_o = idle && !drain && !cap_pend_q && !ready_valid && !avail_valid_q && !job_valid_q && pull_idle
-      && !(cur_valid_q && cur_more_q) && !fail_valid_o;
+  assign idle_o = idle && !drain && !cap_pend_q && !ready_valid && !avail_valid_q && !job_valid_q
+      && pull_idle && !(cur_valid_q && cur_more_q) && !fail_valid_o && !err_valid_q;
 
   always_ff @(posedge clk_i) begin
     evt_data_o <= send && !rst_i;
@@ -942,15 +986,15 @@ module weft_tx_sched
     evt_fail_o <= state_q == StLgFail && quiet_i && !rst_i;
   end
 
-  `WEFT_IMPLIES(InitQueueHolds, cfg_mine, init_room);
+  `WEFT_IMPLIES(InitQueueHolds, cfg_conn_q, init_room);
   `WEFT_IMPLIES(FailQueueHolds, fail_push, fail_room);
   `WEFT_IMPLIES(ReadyQueueHolds, ready_push, ready_room);
   `WEFT_IMPLIES(OneAnswerAPull, pull_rsp_valid_i, pull_busy_q && !pull_valid_o);
   `WEFT_IMPLIES(AnswerHasRoom, pull_rsp_valid_i, !rsp_valid_q || (write && op_q == OpcRsp));
-  `WEFT_IMPLIES(PacketFits, send, 24'(rsp_q.desc.len) <= mtu_q);
+  `WEFT_IMPLIES(PacketFits, send, rsp_q.desc.len <= mtu_q);
   `WEFT_IMPLIES(ProbeHasPsn, probe && !st_q.last_probe, row_q.open < count_t'(HIST_BITS));
-  `WEFT_IMPLIES(OpenBounded, |row_we, row_wr.open <= count_t'(HIST_BITS));
-  `WEFT_IMPLIES(DataBounded, do_pull, cur_row_q[win_path].open < count_t'(MAX_UNSETTLED));
+  `WEFT_IMPLIES(OpenBounded, row_we, row_wr.open <= count_t'(HIST_BITS));
+  `WEFT_IMPLIES(PickHolds, do_pull, may_send[win_path]);
   `WEFT_IMPLIES(InflightNotNegative, ack || (write && op_q == OpcRsp), hot_q.inflight >= less_q);
   `WEFT_IMPLIES(SettledWasOpen, ack, row_q.open >= res_i.psns);
   `WEFT_HOLD(PullHolds, pull_valid_o, pull_ready_i, pull_conn_o);

@@ -2,18 +2,18 @@
 //
 // Settle engine of a port: the descriptors of unsettled packets, and what an ack says of them.
 //
-// Every path has a linked list of descriptors in PSN order. Its last element is allocated but empty:
-// an append fills it and links a new one behind, so appends own the tails, settling owns the heads,
-// and an empty list is no special case. The price is one descriptor a path, number = path key, which
-// never leaves the list's end by anything but an append. An ack pops the list from the old base to
-// the new one, one PSN a cycle, and looks at one history bit each. A probe takes a PSN but no
-// descriptor: a PSN that the head descriptor does not name was a probe. So probes cannot run out of
-// descriptors, and a pool full of data can always be recovered.
+// Every path has a linked list of descriptors in PSN order. Its last element is allocated but
+// empty: an append fills it and links a new one behind, so appends own the tails, settling owns the
+// heads, and an empty list is no special case. The price is one descriptor a path, number = path
+// key, which never leaves the list's end by anything but an append. An ack pops the list from the
+// old base to the new one, one PSN a cycle, and looks at one history bit each. A probe takes a PSN
+// but no descriptor: a PSN that the head descriptor does not name was a probe. So probes cannot run
+// out of descriptors, and a pool full of data can always be recovered.
 //
 // Acks: 5 + PSNs settled cycles. An ack of another epoch, below the base or of a connection that is
 // down is dropped as old; one beyond what was sent, or for a path that is not there, as bad.
-// Commands (flush) walk everything that is unsettled and hand it out as lost (or silently), then set
-// the base. They must not be given while `quiet_o` is low.
+// Commands (flush) walk everything that is unsettled and hand it out as lost (or silently), then
+// set the base. The first needs hold_i and quiet_o, each further one the end of the one before.
 // Does not know windows, time or connections' state but `live`.
 `default_nettype none
 `include "weft_assert.svh"
@@ -48,7 +48,7 @@ module weft_tx_settle
     input  wire     settle_ready_i,
     output settle_t settle_o,
 
-    // What an accepted ack did; holds until taken.
+    // What an accepted ack did; holds until taken. All zero after a flush.
     output logic        res_valid_o,
     input  wire         res_ready_i,
     output ack_result_t res_o,
@@ -67,8 +67,8 @@ module weft_tx_settle
     input wire  [KeyW-1:0] next_key_i,
     input psn_t            next_psn_i,
 
-    // Flush: settle all as lost (silently with cmd_silent_i); cmd_psn_i is then the base, or the next
-    // PSN stays with cmd_keep_i. Pulse; done pulses when it is over.
+    // Flush: settle all as lost (silently with cmd_silent_i); cmd_psn_i is then the base, or the
+    // next PSN stays with cmd_keep_i. Pulse; done pulses when it is over.
     input  wire             cmd_i,
     input  wire  [KeyW-1:0] cmd_key_i,
     input  wire             cmd_silent_i,
@@ -127,7 +127,7 @@ module weft_tx_settle
   ack_t ack_q;
   logic range_ok_q;
 
-  // ---- path state -----------------------------------------------------------------------------------
+  // ---- path state -------------------------------------------------------------------------------
   path_st_t st_rd, st_wr;
   psn_t next_rd;
   logic st_we;
@@ -159,7 +159,7 @@ module weft_tx_settle
       .rdata_o(next_rd)
   );
 
-  // ---- descriptors ----------------------------------------------------------------------------------
+  // ---- descriptors ------------------------------------------------------------------------------
   slot_t slot_rd, slot_wr;
   didx_t link_rd;
   logic slot_re, slot_we;
@@ -191,8 +191,8 @@ module weft_tx_settle
       .rdata_o(link_rd)
   );
 
-  // The new tail is emptied in the cycle after it was linked. The walk cannot be there yet: it passes
-  // the packet before it only when that was acknowledged.
+  // The new tail is emptied in the cycle after it was linked. The walk cannot be there yet: it
+  // passes the packet before it only when that was acknowledged.
   logic clear_q;
   didx_t clear_idx_q;
   always_ff @(posedge clk_i) begin
@@ -208,7 +208,7 @@ module weft_tx_settle
   assign slot_waddr = append_i ? tail_i : clear_q ? clear_idx_q : reset_q;
   assign slot_wr = '{filled: append_i, psn: append_psn_i[7:0], desc: append_desc_i};
 
-  // ---- free list: never used ones by a counter, then first in first out -------------------------------
+  // ---- free list: never used ones by a counter, then first in first out -------------------------
   logic free_push, fifo_valid, fifo_room;
   didx_t fifo_idx;
   didx_t fresh_q;
@@ -250,7 +250,7 @@ module weft_tx_settle
     end
   end
 
-  // ---- the walk ---------------------------------------------------------------------------------------
+  // ---- the walk ---------------------------------------------------------------------------------
   psn_t base_q;         // PSN the walk is at
   psn_t delta_q;        // new base - old base
   psn_t sent_q;         // next PSN - old base: unsettled PSNs
@@ -270,7 +270,7 @@ module weft_tx_settle
   assign slot_re = state_q == StLook || pop;
   assign slot_raddr = state_q == StLook ? st_rd.head : link_rd;
 
-  // ---- settled packets, and the sums over them --------------------------------------------------------
+  // ---- settled packets, and the sums over them --------------------------------------------------
   logic item_valid_q, item_count_q;
   settle_t item_q;
   burst_t bytes_q, lost_bytes_q;
@@ -318,7 +318,7 @@ module weft_tx_settle
     end
   end
 
-  // ---- loss at this port: EWMA of 1/256 a packet, in units of 2^-24 ------------------------------------
+  // ---- loss at this port: EWMA of 1/256 a packet, in units of 2^-24 -----------------------------
   localparam logic [23:0] LossyAt = 24'd50332;  // 0.3 %
   logic [23:0] loss_q;
   logic ewma_q, ewma_lost_q;
@@ -335,7 +335,7 @@ module weft_tx_settle
     if (item_count_q) ewma_lost_q <= item_q.lost;
   end
 
-  // ---- result -------------------------------------------------------------------------------------------
+  // ---- result -----------------------------------------------------------------------------------
   logic res_valid_q;
   wire res_room = !res_valid_q || res_ready_i;
   wire finish = state_q == StDone && !item_count_q && (is_cmd_q || res_room);
@@ -344,15 +344,16 @@ module weft_tx_settle
   always_ff @(posedge clk_i) begin
     if (rst_i) res_valid_q <= 1'b0;
     else if (res_room) res_valid_q <= finish && !is_cmd_q;
-    if (finish && !is_cmd_q)
+    if (finish && is_cmd_q) res_o <= '0;
+    else if (finish)
       res_o <= '{
           conn: ack_q.conn,
           path: ack_q.path,
           psns: psns_q,
           bytes: bytes_q,
           lost_bytes: lost_bytes_q,
-          ce_bytes: ack_q.ce_bytes,
-          rx_bytes: ack_q.rx_bytes,
+          ce_bytes: bytes_t'(ack_q.ce_bytes),
+          rx_bytes: bytes_t'(ack_q.rx_bytes),
           echo: ack_q.echo,
           status: ack_q.status
       };
@@ -367,7 +368,7 @@ module weft_tx_settle
           head: resetting ? reset_q : head_q
       };
 
-  // ---- control --------------------------------------------------------------------------------------------
+  // ---- control ----------------------------------------------------------------------------------
   wire too_old = !live_q || epoch_old_q || delta_q[23];
   wire beyond = epoch_new_q || !range_ok_q || delta_q > sent_q;
   wire ack_take = ack_valid_i && ack_ready_o;
@@ -378,8 +379,8 @@ module weft_tx_settle
     evt_taken_o <= finish && !is_cmd_q && !rst_i;
     evt_old_o <= 1'b0;
     evt_bad_o <= 1'b0;
-    evt_delivered_o <= item_count_q && !item_q.lost && !rst_i;
-    evt_lost_o <= item_count_q && item_q.lost && !rst_i;
+    evt_delivered_o <= item_valid_q && !item_q.lost && !rst_i;
+    evt_lost_o <= item_valid_q && item_q.lost && !rst_i;
     cmd_done_o <= finish && is_cmd_q && !rst_i;
     if (rst_i) begin
       state_q <= StReset;
@@ -457,7 +458,8 @@ module weft_tx_settle
   `WEFT_IMPLIES(FreeListHolds, free_push, fifo_room);
   `WEFT_IMPLIES(SettleQueueHolds, item_valid_q, out_ready);
   `WEFT_IMPLIES(AppendSpaced, append_i, !clear_q && !resetting);
-  `WEFT_ASSERT(FreeCountInRange, free_cnt_q <= FreeW'(NumFree) && fifo_count <= FreeW'(free_cnt_q + 1'b1));
+  `WEFT_ASSERT(FreeCountInRange,
+               free_cnt_q <= FreeW'(NumFree) && fifo_count <= FreeW'(free_cnt_q + 1'b1));
   `WEFT_HOLD(ResultHolds, res_valid_o, res_ready_i, res_o);
 
 endmodule

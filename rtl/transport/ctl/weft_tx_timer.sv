@@ -6,11 +6,11 @@
 // A path is armed at a moment of time, silent or probing:
 //   silent   expires 2 srtt after it            (nothing heard of data sent then)
 //   probing  expires max(probe_min, srtt + 4 rttvar) << backoff after it
-// The RTT estimate is read when the deadline is examined, so it is always the current one. An expired
-// path is offered on fire_*; arming or disarming that path meanwhile withdraws the offer. Whoever takes
-// the offer must arm or disarm the path, or it fires again in the next round.
-// Resolution: one round = connections in the ring x (PathsPerPort + 6) cycles, waits for fire_ready_i
-// added. set_i may come every third cycle.
+// The RTT estimate is read when the deadline is examined, so it is always the current one. An
+// expired path is offered on fire_*; arming or disarming that path meanwhile withdraws the offer.
+// Whoever takes the offer must arm or disarm the path, or it fires again in the next round.
+// Resolution: one round = connections in the ring x (PathsPerPort + 6) cycles, waits for
+// fire_ready_i added. set_i may come every third cycle.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -26,7 +26,7 @@ module weft_tx_timer
     input wire        clk_i,
     input wire        rst_i,
     input wire [31:0] now_i,
-    input wire [31:0] probe_min_i,
+    input rtt_t       probe_min_i,
 
     // Arm (from now on) or disarm a path.
     input wire            set_i,
@@ -52,12 +52,13 @@ module weft_tx_timer
 
   typedef logic [ConnW-1:0] cidx_t;
   typedef logic [PathW-1:0] pidx_t;
+  typedef logic [27:0] clock_t;  // the longest wait is below 2^26 cycles
 
   typedef struct packed {
     logic        armed;
     logic        probing;
     logic [1:0]  backoff;
-    logic [31:0] since;
+    clock_t      since;
   } entry_t;
 
   typedef enum logic [2:0] {
@@ -79,15 +80,18 @@ module weft_tx_timer
   pidx_t read_path_q, aged_path_q;
   logic fire_q;
   pidx_t fire_path_q;
-  logic [31:0] rto_q, age_q, limit_q, silent_q;
-  logic [26:0] rto_sum_q;
+  logic [22:0] rto_q, rto_sum_q;
+  logic [20:0] silent_q;
+  clock_t age_q;
+  logic [25:0] limit_q;
 
   wire pidx_t set_path = set_key_i[PathW-1:0];
   wire set_here = set_i && set_key_i[KeyW-1:PathW] == conn_q;
-  wire expired = aged_q && armed_q && age_q >= limit_q && !(set_here && set_path == aged_path_q);
+  wire expired = aged_q && armed_q && age_q >= clock_t'(limit_q)
+      && !(set_here && set_path == aged_path_q);
   wire go = !fire_q && !expired;  // the stages move; they wait while an expired path is offered
 
-  // ---- arming: the entry, and the connection into the ring unless it is there --------------------------
+  // ---- arming: the entry, and the connection into the ring unless it is there -------------------
   entry_t entry_rd;
   weft_sdpram #(
       .data_t(entry_t),
@@ -96,7 +100,12 @@ module weft_tx_timer
       .clk_i,
       .we_i   (set_i),
       .waddr_i(set_key_i),
-      .wdata_i('{armed: set_armed_i, probing: set_probing_i, backoff: set_backoff_i, since: now_i}),
+      .wdata_i('{
+          armed: set_armed_i,
+          probing: set_probing_i,
+          backoff: set_backoff_i,
+          since: clock_t'(now_i)
+      }),
       .re_i   (state_q == StScan && go),
       .raddr_i({conn_q, path_q}),
       .rdata_o(entry_rd)
@@ -128,7 +137,7 @@ module weft_tx_timer
     if (set_arm) arm_conn_q <= set_key_i[KeyW-1:PathW];
   end
 
-  // ---- the ring ------------------------------------------------------------------------------------------
+  // ---- the ring ---------------------------------------------------------------------------------
   logic ring_valid, ring_room, stay;
   cidx_t ring_conn;
   logic [$clog2(NumConns+1)-1:0] ring_count;
@@ -148,7 +157,7 @@ module weft_tx_timer
       .count_o  (ring_count)
   );
 
-  // ---- examine: read, age and limit, compare -------------------------------------------------------------
+  // ---- examine: read, age and limit, compare ----------------------------------------------------
   // A path armed or disarmed on its way through the stages is looked at in the next round.
   wire touched = set_here && set_armed_i;
 
@@ -203,16 +212,16 @@ module weft_tx_timer
       if (touched || (go && read_q && entry_rd.armed)) any_q <= 1'b1;
     end
     if (state_q == StRtt) begin
-      silent_q <= {7'b0, rtt_i.srtt8[26:3], 1'b0};
-      rto_sum_q <= {3'b0, rtt_i.srtt8[26:3]} + {1'b0, rtt_i.var4};
+      silent_q <= {rtt_i.srtt8[22:3], 1'b0};
+      rto_sum_q <= 23'(rtt_i.srtt8[22:3]) + 23'(rtt_i.var4);
     end
-    if (state_q == StLimit) rto_q <= 32'(rto_sum_q) > probe_min_i ? 32'(rto_sum_q) : probe_min_i;
+    if (state_q == StLimit) rto_q <= rto_sum_q > 23'(probe_min_i) ? rto_sum_q : 23'(probe_min_i);
     if (go && state_q == StScan) read_path_q <= path_q;
     if (go && read_q) begin
       aged_path_q <= read_path_q;
       armed_q <= entry_rd.armed;
-      age_q <= now_i - entry_rd.since;
-      limit_q <= entry_rd.probing ? rto_q << entry_rd.backoff : silent_q;
+      age_q <= clock_t'(now_i) - entry_rd.since;
+      limit_q <= entry_rd.probing ? 26'(rto_q) << entry_rd.backoff : 26'(silent_q);
     end
     if (expired) fire_path_q <= aged_path_q;
   end

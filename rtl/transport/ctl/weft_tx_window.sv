@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an ack does to its path's window and to its connection's round-trip estimate (docs/congestion.md,
-// "Windows" and "Round trip"). Owns both tables.
+// What an ack does to its path's window and to its connection's round-trip estimate
+// (docs/congestion.md, "Windows" and "Round trip"). Owns both tables.
 //
-// An ack is prepared in 6 cycles beside whatever the scheduler does: both outcomes (path was limited
-// by its window, or not) are worked out, because only the scheduler knows which is true. It takes the
-// result by apply_i, in a cycle of its choice while prep_valid_o, with the window it settled on; the
-// tables are written then (not with apply_drop_i). One ack at a time, 8 cycles an ack at least.
-// Does not know bytes in flight, caps, or which paths are active.
+// An ack is prepared in 6 cycles beside whatever the scheduler does: both outcomes (path was
+// limited by its window, or not) are worked out, because only the scheduler knows which is true. It
+// takes the result by apply_i, in a cycle of its choice while prep_valid_o, with the window it
+// settled on; the tables are written then (not with apply_drop_i). One ack at a time, 8 cycles an
+// ack at least. Does not know bytes in flight, caps, or which paths are active.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -25,7 +25,7 @@ module weft_tx_window
     input wire         clk_i,
     input wire         rst_i,
     input wire  [31:0] now_i,
-    input wire bytes_t pkt_i,     // bytes of a full packet, WIN_OVERHEAD included
+    input full_t       pkt_i,
     input rtt_t        rtt_init_i,
 
     // What acks settled; taken when its result is applied.
@@ -35,7 +35,7 @@ module weft_tx_window
 
     // The prepared result. Stays while prep_valid_o; a new one not before apply_i.
     output logic   prep_valid_o,
-    output logic   prep_fresh_o,    // the ack settled something or carries a new echo: the path is alive
+    output logic   prep_fresh_o,    // it settled something or carries a new echo: the path is alive
     output logic   prep_newmin_o,   // it holds the connection's first or smallest RTT so far
     output rtt_t   prep_rtt_o,
     output bytes_t prep_cwnd_o,     // window before
@@ -47,8 +47,10 @@ module weft_tx_window
     input  wire    apply_limited_i,
     input  bytes_t apply_cwnd_i,
 
-    // Start of a path (its window), start of a connection (its round trip).
+    // Start of a path: its window, and with init_zero_i its counters (res_i is zero then). Start of
+    // a connection: its round trip; two cycles at least after the last result was applied.
     input wire             init_path_i,
+    input wire             init_zero_i,
     input wire             init_conn_i,
     input wire  [KeyW-1:0] init_key_i,   // {connection, path}
     input bytes_t          init_cwnd_i,
@@ -62,13 +64,16 @@ module weft_tx_window
   localparam int unsigned NumKeys = NumConns << PathW;
 
   typedef struct packed {
-    logic        slow;      // slow start: nothing was marked yet
-    bytes_t      cwnd;
-    logic [24:0] acc;       // unmarked bytes since the last packet of growth
-    logic [31:0] ce_bytes;  // counters and echo of the last ack
-    logic [31:0] rx_bytes;
-    logic [31:0] echo;
+    logic   slow;           // slow start: nothing was marked yet
+    bytes_t cwnd;
+    bytes_t acc;            // unmarked bytes since the last packet of growth
   } win_t;
+
+  typedef struct packed {   // of the last ack that taught something
+    bytes_t      ce_bytes;
+    bytes_t      rx_bytes;
+    logic [31:0] echo;
+  } seen_t;
 
   typedef enum logic [2:0] {
     StIdle,
@@ -83,6 +88,7 @@ module weft_tx_window
 
   state_e state_q;
   win_t win_rd, win_q, win_wr;
+  seen_t seen_rd;
   rtt_state_t rtt_rd, rtt_q, rtt_wr;
   wire [KeyW-1:0] key = {res_i.conn[ConnW-1:0], res_i.path[PathW-1:0]};
   wire apply = apply_i && !apply_drop_i;
@@ -92,7 +98,7 @@ module weft_tx_window
       .Depth (NumKeys)
   ) u_win (
       .clk_i,
-      .we_i   (init_path_i || apply),
+      .we_i   (init_path_i || (apply && prep_fresh_o)),
       .waddr_i(init_path_i ? init_key_i : key),
       .wdata_i(win_wr),
       .re_i   (state_q == StIdle && res_valid_i),
@@ -100,13 +106,27 @@ module weft_tx_window
       .rdata_o(win_rd)
   );
 
+  weft_sdpram #(
+      .data_t(seen_t),
+      .Depth (NumKeys)
+  ) u_seen (
+      .clk_i,
+      .we_i   ((init_path_i && init_zero_i) || (apply && prep_fresh_o)),
+      .waddr_i(init_path_i ? init_key_i : key),
+      .wdata_i('{ce_bytes: res_i.ce_bytes, rx_bytes: res_i.rx_bytes, echo: res_i.echo}),
+      .re_i   (state_q == StIdle && res_valid_i),
+      .raddr_i(key),
+      .rdata_o(seen_rd)
+  );
+
+  logic rtt_we;
   // Two copies: one is read for acks, one for the timers and caps.
   weft_sdpram #(
       .data_t(rtt_state_t),
       .Depth (NumConns)
   ) u_rtt (
       .clk_i,
-      .we_i   (init_conn_i || apply),
+      .we_i   (rtt_we),
       .waddr_i(init_conn_i ? init_key_i[KeyW-1:PathW] : key[KeyW-1:PathW]),
       .wdata_i(rtt_wr),
       .re_i   (state_q == StIdle && res_valid_i),
@@ -118,7 +138,7 @@ module weft_tx_window
       .Depth (NumConns)
   ) u_rtt_copy (
       .clk_i,
-      .we_i   (init_conn_i || apply),
+      .we_i   (rtt_we),
       .waddr_i(init_conn_i ? init_key_i[KeyW-1:PathW] : key[KeyW-1:PathW]),
       .wdata_i(rtt_wr),
       .re_i   (rtt_re_i),
@@ -126,29 +146,29 @@ module weft_tx_window
       .rdata_o(rtt_o)
   );
 
-  // A counter difference as a window takes it: never negative (a late copy of an ack), saturated.
-  function automatic bytes_t grown_by(logic [31:0] diff);
-    return diff[31] ? '0 : (diff[30:24] != '0) ? '1 : diff[23:0];
-  endfunction
-
-  logic [31:0] ce_diff_q, rx_diff_q, echo_diff_q, age_q;
+  logic [31:0] echo_diff_q, age_q;
+  bytes_t ce_diff_q, rx_diff_q;
   logic fresh_q, sample_q, newmin_q;
   bytes_t marked_q, unmarked_q, cut_q, grow_q;
-  logic [25:0] rtt3_q;               // three times the smallest RTT
-  logic [26:0] srtt8_q;              // estimate after this ack
-  logic [25:0] var4_q;
-  logic signed [24:0] err_q;
-  logic [24:0] acc_q, acc_left_q;
+  logic behind_q, below_q;           // the difference was negative
+  logic [21:0] rtt3_q;               // three times the smallest RTT
+  logic [22:0] srtt8_q;              // estimate after this ack
+  logic [21:0] var4_q, calm4_q;      // deviation after it, and what is left of the old one
+  logic signed [20:0] err_q;
+  bytes_t acc_q, acc_left_q;
   logic acc_full_q;
 
-  wire bytes_t ce_bytes = grown_by(ce_diff_q);
-  wire bytes_t rx_bytes = grown_by(rx_diff_q);
-  wire rtt_t rtt = age_q[23:0];
-  // Loss is a mark only while the queues are long. (Unsampled: the smallest RTT reads as the largest.)
-  wire [24:0] marked_sum = {1'b0, marked_q} + ((sample_q && {2'b0, rtt} > rtt3_q)
-                                               ? 25'(res_i.lost_bytes) : 25'd0);
-  wire [24:0] grow_sum = {1'b0, cut_q} + {1'b0, win_q.slow ? unmarked_q : pkt_i};
-  wire [23:0] err_abs = err_q[24] ? 24'(-err_q) : err_q[23:0];
+  wire marked = marked_q != '0;
+  wire rtt_t rtt = age_q[19:0];
+  // While nothing is prepared the estimate stands at what a new connection starts with.
+  wire rtt_t seed_rtt = state_q == StIdle ? rtt_init_i : rtt;
+  // Loss is a mark only while the queues are long. (Unsampled: the smallest RTT reads as the
+  // largest.)
+  wire bytes_t lost_mark = (sample_q && 22'(rtt) > rtt3_q) ? bytes_t'(res_i.lost_bytes) : '0;
+  wire [22:0] grow_sum = {1'b0, cut_q} + {1'b0, win_q.slow ? unmarked_q : bytes_t'(pkt_i)};
+  wire [22:0] acc_rest = {1'b0, acc_q} - {1'b0, cut_q};
+  // calm4 + |err|: one adder, its carry in completes the negation.
+  wire [22:0] var4_sum = {calm4_q, 1'b1} + {22'(err_q) ^ {22{err_q[20]}}, err_q[20]};
 
   always_ff @(posedge clk_i) begin
     if (rst_i) state_q <= StIdle;
@@ -168,48 +188,52 @@ module weft_tx_window
     if (state_q == StRead) begin
       win_q <= win_rd;
       rtt_q <= rtt_rd;
-      ce_diff_q <= res_i.ce_bytes - win_rd.ce_bytes;
-      rx_diff_q <= res_i.rx_bytes - win_rd.rx_bytes;
-      echo_diff_q <= res_i.echo - win_rd.echo;
+      ce_diff_q <= res_i.ce_bytes - seen_rd.ce_bytes;
+      rx_diff_q <= res_i.rx_bytes - seen_rd.rx_bytes;
+      echo_diff_q <= res_i.echo - seen_rd.echo;
       age_q <= now_i - res_i.echo;
     end
     if (state_q == StDiff) begin
       fresh_q <= res_i.psns != '0 || (!echo_diff_q[31] && echo_diff_q != '0);
-      marked_q <= ce_bytes;
-      unmarked_q <= rx_bytes > ce_bytes ? rx_bytes - ce_bytes : '0;
+      {behind_q, unmarked_q} <= {1'b0, rx_diff_q} - {1'b0, ce_diff_q};
       rtt3_q <= {2'b0, rtt_q.min} + {1'b0, rtt_q.min, 1'b0};
-      err_q <= $signed({1'b0, rtt}) - $signed({1'b0, rtt_q.srtt8[26:3]});
+      err_q <= {1'b0, rtt} - {1'b0, rtt_q.srtt8[22:3]};
+      calm4_q <= rtt_q.var4 - {2'b0, rtt_q.var4[21:2]};
     end
     if (state_q == StMark) begin
-      // A sample of 2^24 cycles or more is no round trip but an echo of something ancient.
-      sample_q <= fresh_q && age_q[31:24] == '0;
+      // A copy or a late ack teaches nothing; its counters may even lie behind.
+      if (!fresh_q) ce_diff_q <= '0;
+      if (!fresh_q || behind_q) unmarked_q <= '0;
+      // A sample of 2^20 cycles or more is no round trip but an echo of something ancient.
+      sample_q <= fresh_q && age_q[31:20] == '0;
       newmin_q <= !rtt_q.sampled || rtt < rtt_q.min;
-      if (!rtt_q.sampled) begin
-        srtt8_q <= {rtt, 3'b0};
-        var4_q <= {1'b0, rtt, 1'b0};
+    end
+    if (state_q == StMark || state_q == StIdle) begin
+      if (state_q == StIdle || !rtt_q.sampled) begin
+        srtt8_q <= {seed_rtt, 3'b0};
+        var4_q  <= {1'b0, seed_rtt, 1'b0};
       end else begin
-        srtt8_q <= rtt_q.srtt8 + 27'(err_q);
-        var4_q <= rtt_q.var4 - {2'b0, rtt_q.var4[25:2]} + 26'(err_abs);
+        srtt8_q <= rtt_q.srtt8 + 23'(err_q);
+        var4_q  <= var4_sum[22:1];
       end
     end
     if (state_q == StCut) begin
-      marked_q <= marked_sum[24] ? '1 : marked_sum[23:0];
+      marked_q <= ce_diff_q + lost_mark;
       newmin_q <= newmin_q && sample_q;
     end
     if (state_q == StFloor) begin
-      cut_q <= win_q.cwnd > {2'b0, marked_q[23:2]} ? win_q.cwnd - {2'b0, marked_q[23:2]} : '0;
-      acc_q <= (marked_q != '0 ? 25'd0 : win_q.acc) + {1'b0, unmarked_q};
+      {below_q, cut_q} <= {1'b0, win_q.cwnd} - {3'b0, marked_q[21:2]};  // a quarter of the marked
+      acc_q <= (marked ? '0 : win_q.acc) + unmarked_q;
     end
     if (state_q == StGrow) begin
       // Growth counts only without marks; then nothing was cut and the floor is kept anyway.
-      if (cut_q < pkt_i) cut_q <= pkt_i;
-      grow_q <= grow_sum[24] ? '1 : grow_sum[23:0];
-      acc_full_q <= acc_q >= {1'b0, cut_q};
-      acc_left_q <= acc_q - {1'b0, cut_q};
+      if (below_q || cut_q < bytes_t'(pkt_i)) cut_q <= bytes_t'(pkt_i);
+      grow_q <= grow_sum[22] ? '1 : grow_sum[21:0];
+      acc_full_q <= !acc_rest[22];
+      acc_left_q <= acc_rest[21:0];
     end
   end
 
-  wire marked = marked_q != '0;
   wire slow = win_q.slow && !marked;
 
   assign prep_valid_o = state_q == StReady;
@@ -222,33 +246,26 @@ module weft_tx_window
   assign prep_cut_o = marked;
   assign prep_grown_o = (slow || acc_full_q) && !marked ? grow_q : cut_q;
 
-  always_comb begin
-    win_wr = '{
-        slow: slow,
-        cwnd: apply_cwnd_i,
-        acc: !apply_limited_i ? (marked ? '0 : win_q.acc)
-            : slow ? '0 : (acc_full_q && !marked) ? acc_left_q : acc_q,
-        ce_bytes: ce_diff_q[31] ? win_q.ce_bytes : res_i.ce_bytes,
-        rx_bytes: rx_diff_q[31] ? win_q.rx_bytes : res_i.rx_bytes,
-        echo: fresh_q ? res_i.echo : win_q.echo
-    };
-    if (init_path_i) win_wr = '{slow: 1'b1, cwnd: init_cwnd_i, default: '0};
-
-    rtt_wr = rtt_q;
-    if (sample_q)
-      rtt_wr = '{sampled: 1'b1, min: newmin_q ? rtt : rtt_q.min, srtt8: srtt8_q, var4: var4_q};
-    if (init_conn_i)
-      rtt_wr = '{
-          sampled: 1'b0,
-          min: '1,
-          srtt8: {rtt_init_i, 3'b0},
-          var4: {1'b0, rtt_init_i, 1'b0}
+  assign win_wr = '{
+          slow: init_path_i || slow,
+          cwnd: init_path_i ? init_cwnd_i : apply_cwnd_i,
+          acc: init_path_i ? '0 : !apply_limited_i ? win_q.acc
+              : (acc_full_q && !marked) ? acc_left_q : acc_q
       };
-  end
+
+  assign rtt_we = init_conn_i || (apply && sample_q);
+  assign rtt_wr = '{
+          sampled: !init_conn_i,
+          min: init_conn_i ? '1 : newmin_q ? rtt : rtt_q.min,
+          srtt8: srtt8_q,
+          var4: var4_q
+      };
 
   `WEFT_IMPLIES(AppliedWhenReady, apply_i, state_q == StReady);
   `WEFT_IMPLIES(OneWriter, apply_i, !init_path_i && !init_conn_i);
-  `WEFT_IMPLIES(NeverBelowOnePacket, apply, apply_cwnd_i >= pkt_i);
+  `WEFT_IMPLIES(NeverBelowOnePacket, apply, apply_cwnd_i >= bytes_t'(pkt_i));
+  `WEFT_IMPLIES(StartsFromZero, init_path_i && init_zero_i, res_i == '0);
+  `WEFT_IMPLIES(StartsFromSeed, init_conn_i, state_q == StIdle && srtt8_q == {rtt_init_i, 3'b0});
 
 endmodule
 

@@ -78,6 +78,8 @@ module ctl_flat
     output logic        job_retx_o,
     output logic        job_more_o,
     output logic [31:0] job_tag_o,
+    input  wire         err_valid_i,
+    input  wire  [11:0] err_conn_i,
     output logic [13:0] events_o,  // tx_ctl_cnt_t without the byte count
     output logic [12:0] event_bytes_o,
     output logic        idle_o
@@ -185,6 +187,8 @@ module ctl_flat
       .job_valid_o,
       .job_ready_i,
       .job_o           (job),
+      .err_valid_i,
+      .err_conn_i,
       .cnt_o           (cnt),
       .idle_o
   );

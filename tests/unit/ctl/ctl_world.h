@@ -29,9 +29,13 @@ namespace weft::test::ctl {
 
 inline constexpr uint32_t kPsnMask = 0xffffff;
 inline constexpr uint32_t kOverhead = 96;  // WIN_OVERHEAD
-inline uint32_t psn_add(uint32_t psn, int64_t n) { return static_cast<uint32_t>(psn + n) & kPsnMask; }
+inline uint32_t psn_add(uint32_t psn, int64_t n) {
+  return static_cast<uint32_t>(psn + n) & kPsnMask;
+}
 /// a - b as a signed 24-bit number.
-inline int32_t psn_diff(uint32_t a, uint32_t b) { return static_cast<int32_t>((a - b) << 8) >> 8; }
+inline int32_t psn_diff(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>((a - b) << 8) >> 8;
+}
 
 struct Settings {
   unsigned conns = 64, paths = 8, ports = 2, port = 1;  // of the model
@@ -54,8 +58,8 @@ struct Settings {
 
 struct Packet {
   uint32_t conn, len;
-  bool out = false;       // at the port or in the network
-  bool arrived = false;   // what the receiver did with the last transmission
+  bool out = false;      // at the port or in the network
+  bool arrived = false;  // what the receiver did with the last transmission
   unsigned sent = 0, lost = 0, accepted = 0, delivered = 0;
 };
 
@@ -103,9 +107,15 @@ class World {
   };
 
   explicit World(const Settings& settings, uint64_t stream = 0)
-      : s(settings), bench("ctl"), rng(seed(), 100 + stream),
-        pull_stall_(s.stall, 1 + stream), settle_stall_(s.stall, 2 + stream), job_stall_(s.stall, 3 + stream),
-        ack_stall_(s.stall, 4 + stream), fail_stall_(s.stall, 5 + stream), avail_stall_(s.stall, 6 + stream) {
+      : s(settings),
+        bench("ctl"),
+        rng(seed(), 100 + stream),
+        pull_stall_(s.stall, 1 + stream),
+        settle_stall_(s.stall, 2 + stream),
+        job_stall_(s.stall, 3 + stream),
+        ack_stall_(s.stall, 4 + stream),
+        fail_stall_(s.stall, 5 + stream),
+        avail_stall_(s.stall, 6 + stream) {
     conns.resize(s.conns);
     senders.resize(s.conns * s.paths);
     receivers.resize(s.conns * s.paths);
@@ -113,11 +123,12 @@ class World {
     for (auto& d : path_delay_) d = s.delay + (s.skew ? static_cast<unsigned>(rng.below(s.skew)) : 0);
     V& d = bench.dut();
     d.cfg_valid_i = 0;
-    d.avail_valid_i = d.rsp_valid_i = d.ack_valid_i = 0;
+    d.avail_valid_i = d.rsp_valid_i = d.ack_valid_i = d.err_valid_i = 0;
     d.pull_ready_i = d.settle_ready_i = d.fail_ready_i = d.job_ready_i = 0;
     d.now_i = s.now;
     bench.reset();
     bench.patience(2000000);
+    bench.ticks(s.conns * 8 + 8);  // the tables are cleared
     configure_global();
   }
 
@@ -201,9 +212,11 @@ class World {
     for (size_t i = 0; i < packets.size(); ++i) {
       const Packet& p = packets[i];
       if (conns[p.conn].failed) continue;
-      if (p.accepted != 1) error("packet " + std::to_string(i) + " accepted " + std::to_string(p.accepted) + " times");
+      if (p.accepted != 1)
+        error("packet " + std::to_string(i) + " accepted " + std::to_string(p.accepted) + " times");
       if (p.sent != 1 + p.lost)
-        error("packet " + std::to_string(i) + " sent " + std::to_string(p.sent) + " times, lost " + std::to_string(p.lost));
+        error("packet " + std::to_string(i) + " sent " + std::to_string(p.sent) + " times, lost " +
+              std::to_string(p.lost));
       if (p.delivered != 1) error("packet " + std::to_string(i) + " not settled as delivered once");
       if (p.out) error("packet " + std::to_string(i) + " is out");
     }
@@ -362,7 +375,8 @@ class World {
     if (!p.out) return error("settled twice");
     if (c.failed) return error("settled after the failure was reported");
     p.out = false;
-    if (c.status == 0 && !dying_ && d.settle_lost_o == p.arrived) error("settled wrong: packet " + std::to_string(id));
+    if (c.status == 0 && !dying_ && d.settle_lost_o == p.arrived)
+      error("settled wrong: packet " + std::to_string(id));
     if (d.settle_lost_o) {
       const bool had = has_work(p.conn);
       c.resend.push_back(id);
@@ -400,7 +414,8 @@ class World {
     Sender& tx = senders[f.conn * s.paths + f.path];
     Conn& c = conns[f.conn];
     if (d.job_epoch_o != 0) error("job of another epoch");
-    event(f.probe ? "probe conn %llu path %llu psn %llx" : "data conn %llu path %llu psn %llx", f.conn, f.path, f.psn);
+    event(f.probe ? "probe conn %llu path %llu psn %llx" : "data conn %llu path %llu psn %llx", f.conn,
+          f.path, f.psn);
     if (!c.live || c.failed) error("job of a connection that is down");
     if (f.probe) {
       const bool repeat = f.psn == psn_add(tx.next, -1) && tx.last_probe;
@@ -416,8 +431,8 @@ class World {
       f.len = want.len;
       f.retx = want.retx;
       f.more = want.more;
-      if (f.conn != want.conn || d.job_len_o != want.len || d.job_retx_o != want.retx || d.job_more_o != want.more ||
-          d.job_tag_o != want.id * 2654435761u + 1)
+      if (f.conn != want.conn || d.job_len_o != want.len || d.job_retx_o != want.retx ||
+          d.job_more_o != want.more || d.job_tag_o != want.id * 2654435761u + 1)
         error("job is not the packet pulled");
       if (f.psn != tx.next) error("PSN out of order");
       tx.next = psn_add(tx.next, 1);
@@ -435,7 +450,8 @@ class World {
     }
     if (psn_diff(tx.next, tx.base) > 256) error("more than 256 unsettled PSNs on a path");
     if (s.bytes_per_cycle > 0)  // headers, ICRC, preamble, gap
-      builder_free_ = std::max(builder_free_, static_cast<double>(t)) + (f.len + (f.probe ? 90 : 118)) / s.bytes_per_cycle;
+      builder_free_ = std::max(builder_free_, static_cast<double>(t)) +
+                      (f.len + (f.probe ? 90 : 118)) / s.bytes_per_cycle;
     ++frames;
     if (on_job) on_job(f);
     f.mark = !f.probe && rng.chance(s.mark);
@@ -508,7 +524,8 @@ class World {
     for (unsigned i = 0; i < copies; ++i) {
       ++acks_sent;
       if ((drop_ack && drop_ack(a)) || rng.chance(s.ack_loss)) continue;
-      events_.push(Event{t + s.ack_delay + (s.ack_jitter ? rng.below(s.ack_jitter) : 0), order_++, true, false, {}, a});
+      events_.push(Event{
+          t + s.ack_delay + (s.ack_jitter ? rng.below(s.ack_jitter) : 0), order_++, true, false, {}, a});
     }
   }
   /// What the port may know from now on.
@@ -525,14 +542,15 @@ class World {
   void count() {
     const uint32_t e = bench->events_o;
     if (!e) return;
-    uint64_t* fields[] = {&counts.data, &counts.retx, &counts.probe_tail, &counts.probe_timer, &counts.probe_again,
-                          &counts.taken, &counts.old, &counts.bad, &counts.delivered, &counts.lost,
-                          &counts.cut, &counts.none, &counts.put_off, &counts.fail};
+    uint64_t* fields[] = {&counts.data,        &counts.retx,  &counts.probe_tail, &counts.probe_timer,
+                          &counts.probe_again, &counts.taken, &counts.old,        &counts.bad,
+                          &counts.delivered,   &counts.lost,  &counts.cut,        &counts.none,
+                          &counts.put_off,     &counts.fail};
     for (unsigned i = 0; i < 14; ++i) *fields[i] += (e >> i) & 1;
   }
 
  public:
-  bool dying_ = false;             // a connection is about to fail: its packets come back whatever they became
+  bool dying_ = false;  // a connection is about to fail: its packets come back whatever they became
   uint64_t cap_bound_ = ~0ull;
 
  private:
