@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generated C++ header and SystemVerilog package agree with each other and with bytes written by hand,
 // and the generator refuses descriptions that make no sense.
+#include <unistd.h>
+
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -41,8 +43,13 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 // Writes wire.yaml with one piece of text replaced into the build folder and runs the generator on it.
+// Tests of one program run side by side, each in a process of its own.
+std::filesystem::path own_dir() {
+  return std::filesystem::path(WEFT_BUILD_DIR) / "tests" / ("wire_gen." + std::to_string(getpid()));
+}
+
 Run generate_with(const std::string& what, const std::string& by) {
-  const auto dir = std::filesystem::path(WEFT_BUILD_DIR) / "tests" / "wire_gen";
+  const auto dir = own_dir();
   std::filesystem::create_directories(dir);
   std::string text = read_file(std::filesystem::path(WEFT_SOURCE_DIR) / "sw/wire/wire.yaml");
   const size_t at = text.find(what);
@@ -290,10 +297,11 @@ TEST_CASE("wire: the generator refuses a description that makes no sense", "[wir
     CHECK(r.text.find(c.expected) != std::string::npos);
     CHECK(r.text.find("Traceback") == std::string::npos);
   }
+  std::filesystem::remove_all(own_dir());
 }
 
 TEST_CASE("wire: the generator leaves unchanged files alone", "[wire][smoke]") {
-  const auto out = std::filesystem::path(WEFT_BUILD_DIR) / "tests" / "wire_gen" / "out" / "weft_wire.h";
+  const auto out = own_dir() / "out" / "weft_wire.h";
   REQUIRE(generate_with("MAX_PAYLOAD:      {value: 4096", "MAX_PAYLOAD:      {value: 4095").status == 0);
   const std::string changed = read_file(out);
   REQUIRE(generate_with("MAX_PAYLOAD:      {value: 4096", "MAX_PAYLOAD:      {value: 4096").status == 0);
@@ -301,4 +309,5 @@ TEST_CASE("wire: the generator leaves unchanged files alone", "[wire][smoke]") {
   const auto written = std::filesystem::last_write_time(out);
   REQUIRE(generate_with("MAX_PAYLOAD:      {value: 4096", "MAX_PAYLOAD:      {value: 4096").status == 0);
   CHECK(std::filesystem::last_write_time(out) == written);
+  std::filesystem::remove_all(own_dir());
 }
