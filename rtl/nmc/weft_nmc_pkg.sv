@@ -14,7 +14,7 @@ package weft_nmc_pkg;
   localparam int unsigned PageBeats = 1 << PageW;
   localparam int unsigned LenW = 33 - OffsW;  // beats touched by a request of up to 2^32-1 bytes
   localparam int unsigned BurstsW = 21;  // 4 KB pages touched by such a request
-  localparam int unsigned NmcJobs = 16;  // requests between decoder and completion
+  localparam int unsigned NmcJobs = 32;  // requests between decoder and completion
   localparam int unsigned JobW = $clog2(NmcJobs);
 
   // Cycles from operands to result.
