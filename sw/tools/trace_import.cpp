@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -82,9 +83,10 @@ Result<RankTrace> read_trace(const std::string& file) {
   if (!root.is_object() || !root.contains("nodes") || !root["nodes"].is_array())
     return Status::error(file + ": nodes: absent, expected a PyTorch execution trace (an array of nodes)");
   RankTrace out;
-  for (const json& node : root["nodes"]) {
+  static const json none = json::array();  // values are referred to, not copied: a copy recurses as deep as they nest
+  for (const json& node : std::as_const(root)["nodes"]) {
     if (!node.is_object() || !node.contains("name") || node["name"] != "record_param_comms") continue;
-    const json& inputs = node.contains("inputs") ? node["inputs"] : json::array();
+    const json& inputs = node.contains("inputs") ? node["inputs"] : none;
     const std::int64_t id =
         node.contains("id") && node["id"].is_number_integer() ? node["id"].get<std::int64_t>() : -1;
     if (!inputs.is_array())
@@ -101,7 +103,7 @@ Result<RankTrace> read_trace(const std::string& file) {
       continue;
     }
     c.elements = elements_of(inputs[0]);
-    c.type = type_of(node.contains("input_types") ? node["input_types"] : json());
+    c.type = type_of(node.contains("input_types") ? node["input_types"] : none);
     if (c.kind == "all_to_allv" && inputs.size() > kind + 2 &&
         !(read_splits(inputs[kind + 1], c.send) && read_splits(inputs[kind + 2], c.recv)))
       return Status::error(fmt::format("{}: node {}: splits: expected lists of counts", file, id));

@@ -314,13 +314,15 @@ class Runs(Case):
         frames = data = 0
         for name in files:
             command = ["tshark", "-X", f"lua_script:{BUILD}/gen/weft.lua", "-r", os.path.join("caps", name), "-T", "fields",
-                       "-e", "frame.protocols", "-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "_ws.col.Info"]
+                       "-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "weft.malformed", "-e", "weft.icrc.status",
+                       "-e", "weft.wth.path", "-e", "_ws.col.Info"]
             result = subprocess.run(command, cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
             for line in result.stdout.splitlines():
-                protocols, malformed, expert, info = line.split("\t")
+                *bad, icrc, path, info = line.split("\t")
                 frames += 1
-                self.assertEqual((malformed, expert), ("", ""), line)
-                self.assertRegex(protocols, r"^eth:ethertype:ip:udp:.*weft", line)
+                self.assertEqual((bad, icrc), (["", "", ""], "Good"), line)
+                self.assertIn(path, [str(k) for k in range(16)], line)
+                self.assertRegex(info, r"^(WRITE|WRITE_SIGNAL|ACK|PROBE) conn \d+ psn \d+ path \d+", line)
                 data += "WRITE" in info
         self.assertGreater(frames, 2 * sum(row["data_packets"] for row in rows))  # at both ends, and acks
         self.assertGreater(data, 0)
