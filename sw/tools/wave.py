@@ -6,6 +6,7 @@ saved view in tests/waves: <module without weft_>.gtkw, or that of the test's pr
 it prints the file and the command instead.
 
     wave.py PATTERN                    run, then open
+    wave.py FILE.fst                   open a file that is there already (of weft sim --waves)
     wave.py --new-view NAME PATTERN    write tests/waves/NAME.gtkw: ports, state machines, registers
 """
 import argparse
@@ -119,7 +120,14 @@ def main():
             if name.endswith(".fst"):
                 print(f"  {os.path.relpath(os.path.join(WAVES, name), ROOT)}")
         return 2
-    program, files = run(args.pattern)
+    if args.pattern.endswith(".fst"):
+        if not os.path.exists(args.pattern):
+            print(f"no file {args.pattern}")
+            return 2
+        # The simulator calls its models node0, node1 ...
+        program, files = scopes(args.pattern)[0].rstrip("0123456789"), [os.path.abspath(args.pattern)]
+    else:
+        program, files = run(args.pattern)
     files.sort(key=lambda path: failed_at(path) is None)
     views = os.path.join(ROOT, "tests/waves")
     if args.new_view:

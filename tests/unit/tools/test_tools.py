@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scripts behind make: which tests a pattern picks, what a .f list means, what format mends."""
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -103,6 +104,25 @@ class Format(unittest.TestCase):
         self.assertEqual(code, ["module x;", "  wire a;", "  wire b;  // short", "endmodule"])
         self.assertEqual(wrapped.count("word"), 60)
         self.assertEqual(lint.wrap_comments(wrapped), wrapped)
+
+
+class Views(unittest.TestCase):
+    def test_saved_wave_views_name_signals_that_exist(self):
+        words = set()
+        for folder in ("rtl", "tests/unit"):
+            for path in lint.tracked(folder + "/*.sv"):
+                with open(os.path.join(lint.ROOT, path), encoding="utf-8") as handle:
+                    words |= set(re.findall(r"\w+", handle.read()))
+        views = lint.tracked("tests/waves/*.gtkw")
+        self.assertTrue(views)
+        for view in views:
+            with open(os.path.join(lint.ROOT, view), encoding="utf-8") as handle:
+                names = re.findall(r"^dut\.([\w.]+)", handle.read(), re.M)
+            self.assertTrue(names, view)
+            for name in names:
+                # A port or register may be a struct whose fields stand in a generated package.
+                declared = re.sub(r"(_[ioq])\..*", r"\1", name).split(".")
+                self.assertEqual([part for part in declared if part not in words], [], f"{view}: {name}")
 
 
 if __name__ == "__main__":
