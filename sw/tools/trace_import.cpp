@@ -83,7 +83,8 @@ Result<RankTrace> read_trace(const std::string& file) {
   if (!root.is_object() || !root.contains("nodes") || !root["nodes"].is_array())
     return Status::error(file + ": nodes: absent, expected a PyTorch execution trace (an array of nodes)");
   RankTrace out;
-  static const json none = json::array();  // values are referred to, not copied: a copy recurses as deep as they nest
+  static const json none =
+      json::array();  // values are referred to, not copied: a copy recurses as deep as they nest
   for (const json& node : std::as_const(root)["nodes"]) {
     if (!node.is_object() || !node.contains("name") || node["name"] != "record_param_comms") continue;
     const json& inputs = node.contains("inputs") ? node["inputs"] : none;

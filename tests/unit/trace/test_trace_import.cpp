@@ -79,7 +79,7 @@ TEST_CASE("trace_import: the workload that is written is read back as the same o
     const json send = r == 0 ? json{10, 20} : json{0, 4097}, recv = r == 0 ? json{10, 0} : json{20, 4097};
     ranks.push_back({json{{"name", "aten::mm"}, {"id", 1}, {"inputs", {1}}},  // no collective: not looked at
                      call("all_to_allv", r == 0 ? 30 : 4097, "int", send, recv),  // uneven, with a zero
-                     call("all_to_allv", 8, "float", {4, 4}, {4, 4}),         // even
+                     call("all_to_allv", 8, "float", {4, 4}, {4, 4}),             // even
                      call("wait", 0), call("all_to_all", 6, "long int"), call("allreduce", 394241),
                      call("_allgather_base", 5, "c10::BFloat16"), call("_reduce_scatter_base", 14),
                      call("broadcast", 9), call("barrier", 0)});
