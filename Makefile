@@ -45,7 +45,7 @@ help:
 
 weft:
 	$(SETUP) sim
-	@sw/tools/build.sh weft
+	@sw/tools/build.sh weft $(if $(findstring --waves,$(ARGS)),weft_fst)
 
 sim: weft
 	@'$(BUILD)/weft' sim $(ARGS)
