@@ -89,8 +89,9 @@ module weft_port
   tx_job_t job;
   logic ackin_valid, ackin_ready, ackout_valid, ackout_ready;
   ack_t ackin, ackout;
-  logic ctl_fail_valid, ctl_fail_ready, ctl_idle;
-  conn_fail_t ctl_fail;
+  logic ctl_idle;
+  logic err_valid;   // a payload could not be read: the packet has its number but never left, its connection must fail
+  conn_t err_conn;
 
   weft_tx_ctl #(
       .Port(Port),
@@ -114,9 +115,11 @@ module weft_port
       .settle_valid_o,
       .settle_ready_i,
       .settle_o,
-      .fail_valid_o(ctl_fail_valid),
-      .fail_ready_i(ctl_fail_ready),
-      .fail_o(ctl_fail),
+      .fail_valid_o,
+      .fail_ready_i,
+      .fail_o,
+      .err_valid_i(err_valid),
+      .err_conn_i(err_conn),
       .ack_valid_i(ackin_valid),
       .ack_ready_o(ackin_ready),
       .ack_i(ackin),
@@ -177,9 +180,6 @@ module weft_port
   `WEFT_ASSERT(AheadBounded, ahead_q <= AheadW'(AheadBytes + 2 * (MAX_PAYLOAD + WIN_OVERHEAD)));
 
   // ---- frames out -----------------------------------------------------------------------------------------------------
-  logic err_valid;
-  conn_t err_conn;
-
   weft_tx_path #(
       .Port(Port),
       .NumPorts(NumPorts),
@@ -257,29 +257,6 @@ module weft_port
       .drop_o(cnt_o.drop),
       .cnt_o(cnt_o.rx)
   );
-
-  // ---- failures: reported by control, or a payload that could not be read ------------------------------------------------
-  // The packet was numbered but never left, so its connection cannot go on.
-  logic fail_room;
-  assign ctl_fail_ready = fail_room && !err_valid;
-  /* verilator lint_off UNUSEDSIGNAL */  // nobody asks how many
-  logic [2:0] fail_count;
-  /* verilator lint_on UNUSEDSIGNAL */
-  weft_fifo #(
-      .data_t(conn_fail_t),
-      .Depth (4)
-  ) u_fail (
-      .clk_i,
-      .rst_i,
-      .s_valid_i(err_valid || ctl_fail_valid),
-      .s_ready_o(fail_room),
-      .s_data_i (err_valid ? conn_fail_t'{conn: err_conn, status: ErrMemError} : ctl_fail),
-      .m_valid_o(fail_valid_o),
-      .m_ready_i(fail_ready_i),
-      .m_data_o (fail_o),
-      .count_o  (fail_count)
-  );
-  `WEFT_IMPLIES(ErrorNeverLost, err_valid, fail_room);
 
   assign idle_o = ctl_idle && !len_valid && !m_axis_tvalid;
 endmodule

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receiver's side of the shared core: counts the bytes of every open message, and lets signals act in message order, so
 // that a flag never overtakes the data of an earlier message whatever path brought it. 64 open messages a stream (the
-// sender keeps within that). One packet a 4 cycles, and 3 more for every message that completes in order behind it.
+// sender keeps within that). One packet a 5 cycles, and 3 more for every message that completes in order behind it.
 // Does not: look at addresses or keys (weft_rx_path did), acknowledge. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -48,7 +48,8 @@ module weft_core_rx
     StClear,      // entries of one connection (after reset: of all) are cleared
     StIdle,
     StRead,       // entry and head are read
-    StExec,       // count; complete in order?
+    StCount,      // the packet's bytes are added
+    StExec,       // does it fit, is the message complete, is it the oldest?
     StDrain,      // the head message is complete: signal, clear its entry, move on
     StDrainRead,  // the next entry is read
     StDrainTest   // and completes too if it is done
@@ -87,8 +88,9 @@ module weft_core_rx
   end
 
   // ---- tables -----------------------------------------------------------------------------------------------------
-  open_t open_mem[NumConns*MSG_WINDOW];
-  open_t open_q, open_d;
+  (* ram_style = "block" *) open_t open_mem[NumConns*MSG_WINDOW];
+  open_t open_q, open_d;  // as read; nothing else loads open_q, so that it is the RAM's output register
+  open_t drain_q;         // the message that completes
   logic open_we;
   logic [ConnW+WinW-1:0] open_wa, open_ra;
   logic [15:0] head_mem[NumConns];  // oldest message not yet complete
@@ -96,17 +98,23 @@ module weft_core_rx
   logic head_we;
   wire cidx_t c = cidx_t'(pkt_q.conn);
 
-  wire [15:0] ahead = pkt_q.msg_no - head_q;
-  wire [31:0] bytes = open_q.bytes + 32'(pkt_q.len);
-  wire bad = |ahead[15:WinW] || open_q.done || bytes > pkt_q.msg_len;
-  wire done = bytes == pkt_q.msg_len;
+  logic [15:0] ahead_q;
+  logic [31:0] bytes_q;
+  always_ff @(posedge clk_i) begin
+    if (state_q == StCount) begin
+      ahead_q <= pkt_q.msg_no - head_q;
+      bytes_q <= open_q.bytes + 32'(pkt_q.len);
+    end
+  end
+  wire bad = |ahead_q[15:WinW] || open_q.done || bytes_q > pkt_q.msg_len;
+  wire done = bytes_q == pkt_q.msg_len;
   wire sig_room = !sig_valid_o || sig_ready_i;
 
   always_comb begin
     open_we = 1'b0;
     open_wa = {c, pkt_q.msg_no[WinW-1:0]};
     open_ra = {c, state_q == StRead ? pkt_q.msg_no[WinW-1:0] : head_q[WinW-1:0]};
-    open_d = '{done: done, signal: pkt_q.signal, sem: pkt_q.sem, value: pkt_q.value, bytes: bytes};
+    open_d = '{done: done, signal: pkt_q.signal, sem: pkt_q.sem, value: pkt_q.value, bytes: bytes_q};
     head_we = 1'b0;
     unique case (state_q)
       StClear: begin
@@ -129,7 +137,8 @@ module weft_core_rx
   always_ff @(posedge clk_i) begin
     if (open_we) open_mem[open_wa] <= open_d;
     if (state_q == StRead || state_q == StDrainRead) open_q <= open_mem[open_ra];
-    else if (state_q == StExec) open_q <= open_d;
+    if (state_q == StExec) drain_q <= open_d;
+    else if (state_q == StDrainTest) drain_q <= open_q;
     if (head_we) head_mem[state_q == StClear ? clear_q[ConnW+WinW-1:WinW] : c] <= state_q == StClear ? 16'd0 : head_q + 16'd1;
     if (state_q == StRead) head_q <= head_mem[c];
     else if (state_q == StDrain && sig_room) head_q <= head_q + 16'd1;
@@ -159,19 +168,20 @@ module weft_core_rx
             turn_q <= !turn_q;
           end
         end
-        StRead: state_q <= StExec;
-        StExec: state_q <= !bad && done && ahead == 0 ? StDrain : StIdle;
+        StRead: state_q <= StCount;
+        StCount: state_q <= StExec;
+        StExec: state_q <= !bad && done && ahead_q == 0 ? StDrain : StIdle;
         StDrain:
         if (sig_room) begin
           state_q <= StDrainRead;
-          if (open_q.signal) sig_valid_o <= 1'b1;
+          if (drain_q.signal) sig_valid_o <= 1'b1;
         end
         StDrainRead: state_q <= StDrainTest;
         StDrainTest: state_q <= open_q.done ? StDrain : StIdle;
         default: state_q <= StIdle;
       endcase
     end
-    if (state_q == StDrain && sig_room) sig_o <= '{sem: open_q.sem, value: open_q.value};
+    if (state_q == StDrain && sig_room) sig_o <= '{sem: drain_q.sem, value: drain_q.value};
   end
 
   assign evt_msg_o = state_q == StDrain && sig_room;
