@@ -266,7 +266,8 @@ module weft_rx_commit
   assign mem_fail_conn_o = p3_q.conn[ConnW-1:0];
   assign due_valid_o     = fresh || mem_failed;
   assign due_now_o       = p3_q.hurry || lost_some || ce_change || mem_failed;
-  assign due_again_o     = fresh && lost_some && lossy_q;
+  // A probe asks because nothing follows: losing its answer costs the sender a timeout.
+  assign due_again_o     = fresh && (lost_some || p3_q.probe) && lossy_q;
   assign due_idx_o       = {p3_q.conn[ConnW-1:0], p3_q.path[PathW-1:0]};
 
   assign evt_data_o  = fresh && !p3_q.probe;

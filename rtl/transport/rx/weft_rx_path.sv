@@ -71,7 +71,7 @@ module weft_rx_path
   localparam int unsigned PathW = $clog2(PathsPerPort);
   localparam int unsigned IdxW = ConnW + PathW;
   localparam int unsigned PtrW = $clog2(Words) + 1;
-  localparam int unsigned AckDepth = 32;
+  localparam int unsigned AckDepth = 256;  // acks of many peers come in bursts, faster than they can be settled
   localparam int unsigned AckMargin = 8;
 
   if (NumConns < 2 || NumConns != 2 ** ConnW) begin : gen_bad_conns
@@ -238,7 +238,7 @@ module weft_rx_path
       .m_data_o (ackin_o),
       .count_o  (ackin_count)
   );
-  always_ff @(posedge clk_i) ack_full_q <= ackin_count >= 6'(AckDepth - AckMargin);
+  always_ff @(posedge clk_i) ack_full_q <= ackin_count >= $bits(ackin_count)'(AckDepth - AckMargin);
 
   // ---- to memory
   weft_rx_write #(
