@@ -186,6 +186,7 @@ module weft_rx_check
       .clk_i,
       .port_i       (port_q),
       .conn_valid_i,
+      .valid_i      (head_valid_i),
       .head_i,
       .len_i,
       .mac_error_i,
@@ -285,6 +286,9 @@ module weft_rx_check
   logic pending5_q, ack5_q, drop5_q, mark5_q, probe5_q, hurry5_q;
   logic [1:0] bursts5_q;
   drop_e reason5_q;
+  wah_t wah4;
+  logic [HIST_BITS-1:0] hist5_q;  // bit 0 = first bit on the wire; ones behind what came
+  assign wah4 = s4_q.ext[$bits(ext_t)-1-:$bits(wah_t)];
   always_ff @(posedge clk_i) begin
     if (v4_q) begin
       s5_q      <= s4_q;
@@ -294,6 +298,11 @@ module weft_rx_check
       bursts5_q <= (is_probe || len4_q == '0) ? 2'd0 : crosses4_q ? 2'd2 : 2'd1;
       reason5_q <= reason4;
     end
+    if (v4_q && is_ack) begin
+      for (int i = 0; i < int'(HIST_BITS); i++) begin
+        hist5_q[i] <= s4_q.ext[int'(HIST_BITS)-1-i] || 4'(i / 32) >= wah4.hist_words;
+      end
+    end
     pending5_q <= claim && !bad && !rst_i;
     ack5_q     <= v4_q && !refused && is_ack && !rst_i;
     drop5_q    <= v4_q && (refused || (!is_ack && !(claim && !bad))) && !rst_i;
@@ -302,14 +311,8 @@ module weft_rx_check
 
   wdh_t wdh5;
   wah_t wah5;
-  logic [HIST_BITS-1:0] hist5;  // bit 0 = first bit on the wire
   assign wdh5 = s5_q.ext[$bits(ext_t)-1-:$bits(wdh_t)];
   assign wah5 = s5_q.ext[$bits(ext_t)-1-:$bits(wah_t)];
-  always_comb begin
-    for (int i = 0; i < int'(HIST_BITS); i++) begin
-      hist5[i] = s5_q.ext[int'(HIST_BITS)-1-i] || 4'(i / 32) >= wah5.hist_words;
-    end
-  end
 
   assign done_o          = v5_q;
   assign end_o           = s5_q.stop;
@@ -342,7 +345,7 @@ module weft_rx_check
           epoch: s5_q.epoch,
           base: wah5.base,
           hist_words: wah5.hist_words,
-          hist: hist5,
+          hist: hist5_q,
           ce_bytes: wah5.ce_bytes,
           rx_bytes: wah5.rx_bytes,
           echo: wah5.echo,

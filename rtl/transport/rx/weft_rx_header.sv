@@ -22,6 +22,7 @@ module weft_rx_header
     input  wire cfg_port_t          port_i,
     input  wire  [NumConns-1:0]     conn_valid_i,
     // S1
+    input  wire                     valid_i,
     input  wire head_t              head_i,
     input  wire flen_t              len_i,
     input  wire                     mac_error_i,
@@ -73,43 +74,47 @@ module weft_rx_header
   flags_t s2_q;
   logic [4:0][16:0] pairs_q;  // words of the IP header, added in pairs
   logic [15:0] inc2_q;
+  logic valid2_q, valid3_q;  // S2, S3 hold a frame: nothing moves without one
   logic [15:0] ip_len_q, udp_len_q;
   flen_t from_ip_q, from_udp_q;  // bytes of the frame from that header on
 
   always_ff @(posedge clk_i) begin
-    s2_q.mac         <= mac_error_i;
-    s2_q.too_short   <= len_i < flen_t'(MinFrame);
-    s2_q.too_long    <= len_i > flen_t'(MaxFrame);
-    s2_q.ethertype   <= h.eth.ethertype != 16'h0800;
-    s2_q.ip_form     <= h.ipv4.ver_ihl != 8'h45 || (h.ipv4.frag & 16'hbfff) != '0;
-    s2_q.protocol    <= h.ipv4.proto != 8'd17 || h.udp.dport != 16'(UDP_DPORT);
-    s2_q.destination <= h.eth.dst != port_i.mac || h.ipv4.dst != port_i.ip;
-    s2_q.bth_version <= h.bth.tver != '0;
-    s2_q.opcode      <= !(served_data || served_ack || served_probe);
-    s2_q.ext_short   <= (served_data && len_i < flen_t'(HDR_DATA_BYTES + IcrcBytes)) ||
-                        (served_ack && len_i < flen_t'(HDR_ACK_BYTES + IcrcBytes));
-    s2_q.ext_version <= (served_data && wdh.version != WEFT_VERSION) ||
-                        (served_ack && wah.version != WEFT_VERSION);
-    // Bytes from the IP header on are a multiple of 4, or the pad was not right.
-    s2_q.pad         <= (served_data && (len_i[1:0] != Before[1:0] ||
-                         (len_i == flen_t'(HDR_DATA_BYTES + IcrcBytes) && h.bth.pad != '0))) ||
-                        (served_ack && h.bth.pad != '0) ||
-                        (served_probe && (h.bth.pad != '0 || len_i != flen_t'(MinFrame)));
-    s2_q.ack_bad     <= served_ack && (wah.hist_words > 4'(HIST_BITS / 32) ||
-                        len_i != flen_t'(HDR_ACK_BYTES + IcrcBytes) + flen_t'({wah.hist_words, 2'd0}));
-    s2_q.conn        <= (h.bth.dqpn >> ConnW) != '0 || !conn_valid_i[h.bth.dqpn[ConnW-1:0]];
-    s2_q.path        <= path_off != 13'(Port);
-    s2_q.overflow    <= served_ack ? ack_full_i : data_full_i;
-    s2_q.is_data     <= served_data;
-    s2_q.is_ack      <= served_ack;
-    s2_q.is_probe    <= served_probe;
-    s2_q.unserved    <= unserved_data;
-    for (int i = 0; i < 5; i++) pairs_q[i] <= 17'(h.ipv4[32*i+:16]) + 17'(h.ipv4[32*i+16+:16]);
-    inc2_q           <= h.wth.incarnation;
-    ip_len_q         <= h.ipv4.len;
-    udp_len_q        <= h.udp.len;
-    from_ip_q        <= len_i - Before;
-    from_udp_q       <= len_i - BeforeUdp;
+    valid2_q <= valid_i;
+    if (valid_i) begin
+      s2_q.mac         <= mac_error_i;
+      s2_q.too_short   <= len_i < flen_t'(MinFrame);
+      s2_q.too_long    <= len_i > flen_t'(MaxFrame);
+      s2_q.ethertype   <= h.eth.ethertype != 16'h0800;
+      s2_q.ip_form     <= h.ipv4.ver_ihl != 8'h45 || (h.ipv4.frag & 16'hbfff) != '0;
+      s2_q.protocol    <= h.ipv4.proto != 8'd17 || h.udp.dport != 16'(UDP_DPORT);
+      s2_q.destination <= h.eth.dst != port_i.mac || h.ipv4.dst != port_i.ip;
+      s2_q.bth_version <= h.bth.tver != '0;
+      s2_q.opcode      <= !(served_data || served_ack || served_probe);
+      s2_q.ext_short   <= (served_data && len_i < flen_t'(HDR_DATA_BYTES + IcrcBytes)) ||
+                          (served_ack && len_i < flen_t'(HDR_ACK_BYTES + IcrcBytes));
+      s2_q.ext_version <= (served_data && wdh.version != WEFT_VERSION) ||
+                          (served_ack && wah.version != WEFT_VERSION);
+      // Bytes from the IP header on are a multiple of 4, or the pad was not right.
+      s2_q.pad         <= (served_data && (len_i[1:0] != Before[1:0] ||
+                           (len_i == flen_t'(HDR_DATA_BYTES + IcrcBytes) && h.bth.pad != '0))) ||
+                          (served_ack && h.bth.pad != '0) ||
+                          (served_probe && (h.bth.pad != '0 || len_i != flen_t'(MinFrame)));
+      s2_q.ack_bad     <= served_ack && (wah.hist_words > 4'(HIST_BITS / 32) ||
+                          len_i != flen_t'(HDR_ACK_BYTES + IcrcBytes) + flen_t'({wah.hist_words, 2'd0}));
+      s2_q.conn        <= (h.bth.dqpn >> ConnW) != '0 || !conn_valid_i[h.bth.dqpn[ConnW-1:0]];
+      s2_q.path        <= path_off != 13'(Port);
+      s2_q.overflow    <= served_ack ? ack_full_i : data_full_i;
+      s2_q.is_data     <= served_data;
+      s2_q.is_ack      <= served_ack;
+      s2_q.is_probe    <= served_probe;
+      s2_q.unserved    <= unserved_data;
+      for (int i = 0; i < 5; i++) pairs_q[i] <= 17'(h.ipv4[32*i+:16]) + 17'(h.ipv4[32*i+16+:16]);
+      inc2_q           <= h.wth.incarnation;
+      ip_len_q         <= h.ipv4.len;
+      udp_len_q        <= h.udp.len;
+      from_ip_q        <= len_i - Before;
+      from_udp_q       <= len_i - BeforeUdp;
+    end
   end
 
   // ---- S3: three groups of reasons, with the IP checksum between the first and the second and the
@@ -152,16 +157,19 @@ module weft_rx_header
   assign other_length      = ip_len_q != 16'(from_ip_q) || udp_len_q != 16'(from_udp_q);
 
   always_ff @(posedge clk_i) begin
-    first_q   <= first_group(s2_q);
-    second_q  <= second_group(s2_q, other_length);
-    third_q   <= third_group(s2_q, other_incarnation);
-    claims3_q <= s2_q.unserved && !s2_q.bth_version && !s2_q.conn && !other_incarnation &&
-                 !s2_q.path && !s2_q.overflow;
-    data3_q   <= s2_q.is_data;
-    ack3_q    <= s2_q.is_ack;
-    probe3_q  <= s2_q.is_probe;
-    sum_q     <= 20'(pairs_q[0]) + 20'(pairs_q[1]) + 20'(pairs_q[2]) + 20'(pairs_q[3]) +
-                 20'(pairs_q[4]);
+    valid3_q <= valid2_q;
+    if (valid2_q) begin
+      first_q   <= first_group(s2_q);
+      second_q  <= second_group(s2_q, other_length);
+      third_q   <= third_group(s2_q, other_incarnation);
+      claims3_q <= s2_q.unserved && !s2_q.bth_version && !s2_q.conn && !other_incarnation &&
+                   !s2_q.path && !s2_q.overflow;
+      data3_q   <= s2_q.is_data;
+      ack3_q    <= s2_q.is_ack;
+      probe3_q  <= s2_q.is_probe;
+      sum_q     <= 20'(pairs_q[0]) + 20'(pairs_q[1]) + 20'(pairs_q[2]) + 20'(pairs_q[3]) +
+                   20'(pairs_q[4]);
+    end
   end
 
   // The sum of ten words folds to ffff exactly if its low half is ffff minus its carries.
@@ -172,13 +180,15 @@ module weft_rx_header
   logic refused_q, claims_q, data_q, ack_q, probe_q;
   drop_e reason_q;
   always_ff @(posedge clk_i) begin
-    refused_q <= first_q.yes || !checksum_good || second_q.yes || !icrc_good_i || third_q.yes;
-    reason_q  <= first_q.yes ? first_q.code : !checksum_good ? DropIpHeader :
-                 second_q.yes ? second_q.code : !icrc_good_i ? DropIcrc : third_q.code;
-    claims_q  <= !first_q.yes && checksum_good && !second_q.yes && icrc_good_i && claims3_q;
-    data_q    <= data3_q;
-    ack_q     <= ack3_q;
-    probe_q   <= probe3_q;
+    if (valid3_q) begin
+      refused_q <= first_q.yes || !checksum_good || second_q.yes || !icrc_good_i || third_q.yes;
+      reason_q  <= first_q.yes ? first_q.code : !checksum_good ? DropIpHeader :
+                   second_q.yes ? second_q.code : !icrc_good_i ? DropIcrc : third_q.code;
+      claims_q  <= !first_q.yes && checksum_good && !second_q.yes && icrc_good_i && claims3_q;
+      data_q    <= data3_q;
+      ack_q     <= ack3_q;
+      probe_q   <= probe3_q;
+    end
   end
 
   assign refused_o  = refused_q;

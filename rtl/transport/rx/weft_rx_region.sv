@@ -65,7 +65,8 @@ module weft_rx_region
   end
 
   // S2
-  logic valid2_q;
+  logic valid2_q;  // the region is
+  logic look2_q, look3_q;
   logic [31:0] key2_q;
   addr_t va2_q;
   // S3
@@ -78,21 +79,27 @@ module weft_rx_region
   assign in_page = 13'(va2_q[11:0]) + len_i;
 
   always_ff @(posedge clk_i) begin
-    valid2_q <= valid_q[key_i[RegionW-1:0]];
-    key2_q   <= key_i;
-    va2_q    <= va_i;
-
-    empty3_q           <= len_i == '0;
-    bad_key3_q         <= !valid2_q || found.key != key2_q;
-    below3_q           <= va2_q < found.base;
-    rights3_q          <= !found.remote_write;
-    {wraps3_q, end3_q} <= {1'b0, va2_q} + 65'(len_i);
-    limit3_q           <= found.limit;
-    crosses3_q         <= in_page > 13'd4096;
-
-    bad_key_q    <= bad_key3_q && !empty3_q;
-    bad_bounds_q <= (below3_q || wraps3_q || end3_q > limit3_q) && !empty3_q;
-    bad_rights_q <= rights3_q && !empty3_q;
+    look2_q <= look_i;
+    look3_q <= look2_q;
+    if (look_i) begin
+      valid2_q <= valid_q[key_i[RegionW-1:0]];
+      key2_q   <= key_i;
+      va2_q    <= va_i;
+    end
+    if (look2_q) begin
+      empty3_q           <= len_i == '0;
+      bad_key3_q         <= !valid2_q || found.key != key2_q;
+      below3_q           <= va2_q < found.base;
+      rights3_q          <= !found.remote_write;
+      {wraps3_q, end3_q} <= {1'b0, va2_q} + 65'(len_i);
+      limit3_q           <= found.limit;
+      crosses3_q         <= in_page > 13'd4096;
+    end
+    if (look3_q) begin
+      bad_key_q    <= bad_key3_q && !empty3_q;
+      bad_bounds_q <= (below3_q || wraps3_q || end3_q > limit3_q) && !empty3_q;
+      bad_rights_q <= rights3_q && !empty3_q;
+    end
   end
 
   assign crosses_o    = crosses3_q;

@@ -276,6 +276,28 @@ TEST_CASE("rx: a packet whose connection is configured anew while it waits for m
   }
 }
 
+TEST_CASE("rx: a connection configured anew starts at its new PSN on every path, whatever came last",
+          "[rx]") {
+  Bench bench;
+  Mix mix;
+  mix.gap = 0;
+  Traffic traffic(bench.model, mix, 12);
+  traffic.follow = true;
+  connect_all(bench, traffic, 1, false);
+  const Region r = test_regions()[1];
+  for (unsigned path = 0; path < kPathsPerPort; ++path) {
+    bench.send(traffic.data(0, path, r.base, 64, r.key));  // the latest of both tables is this path
+    bench.drain();
+    traffic.conns[0].incarnation ^= 1;
+    traffic.conns[0].rx_psn = (traffic.conns[0].rx_psn + 5000) & kPsnMask;
+    bench.connect(0, traffic.conns[0]);
+    bench.send(traffic.data(0, path, r.base, 64, r.key));
+    bench.drain();
+    bench.at_rest();
+    CHECK(bench.model.accepted() == 2 * (path + 1));
+  }
+}
+
 TEST_CASE("rx: a smaller MTU refuses longer packets", "[rx]") {
   Bench bench;
   Traffic traffic(bench.model, {}, 10);
