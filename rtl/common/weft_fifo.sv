@@ -52,7 +52,8 @@ module weft_fifo #(
   assign s_ready_o = ready_q;
   assign count_o   = count_q;
 
-  // A push comes late in most designs: it only enables the counters, one level, and the sign of their
+  // A push comes late in most designs: it only enables the counters, one level, and the sign of
+  // their
   // step is the pop's. The flags compare the present count, not the adder's result.
   function automatic logic [CountW-1:0] stepped(logic [CountW-1:0] count, logic down);
     return count + {{(CountW - 1) {down}}, 1'b1};

@@ -66,7 +66,7 @@ module weft_nmc
     output nmc_cnt_t             cnt_o
 );
 
-  // ---- requests ----------------------------------------------------------------------------------
+  // ---- requests ---------------------------------------------------------------------------------
   logic     req_valid, req_ready;
   nmc_req_t req;
 
@@ -112,7 +112,7 @@ module weft_nmc
   wire give = job_valid && job_ready;
   wire give_work = give && job_work;
 
-  // ---- sources -----------------------------------------------------------------------------------
+  // ---- sources ----------------------------------------------------------------------------------
   logic            a_valid, a_ready, a_err, b_valid, b_ready, b_err;
   logic [NmcW-1:0] a_beat, b_beat, a_turned, b_turned;
 
@@ -162,7 +162,7 @@ module weft_nmc
       .m_axi_rready (m_axi_b_rready)
   );
 
-  // ---- datapath: sequencer -> rotators (2 cycles) -> lanes ---------------------------------------
+  // ---- datapath: sequencer -> rotators (2 cycles) -> lanes --------------------------------------
   logic            step_first, step_emit, lane_valid, lane_err, credit;
   logic            out_valid, out_err;
   logic [NmcW-1:0] out_data;
@@ -228,7 +228,7 @@ module weft_nmc
       .data_o (out_data)
   );
 
-  // ---- destination -------------------------------------------------------------------------------
+  // ---- destination ------------------------------------------------------------------------------
   logic            b_bad, read_bad, done_busy;
   logic [JobW-1:0] b_bad_idx, read_bad_idx;
 

@@ -64,7 +64,7 @@ module weft_nmc_fadd
   typedef logic [AlnW-1:0] aln_t;
   typedef logic [SumW-1:0] sum_t;
 
-  // ---- what the stages compute -------------------------------------------------------------------
+  // ---- what the stages compute ------------------------------------------------------------------
   function automatic logic is_nan(mag_t m);
     return m[MagW-1:FracW] == ExpMax && m[FracW-1:0] != '0;
   endfunction
@@ -78,7 +78,8 @@ module weft_nmc_fadd
     logic b_nan;
   } order_t;
 
-  // Whether a (else b) is the operand that survives: for a sum the larger magnitude, so that NaN and
+  // Whether a (else b) is the operand that survives: for a sum the larger magnitude, so that NaN
+  // and
   // infinity always do; for max and min the result itself, a number before a NaN, -0 below +0.
   function automatic logic take_a(lane_op_e op, order_t x);
     if (op == LaneSum) return x.a_ge;
@@ -130,7 +131,8 @@ module weft_nmc_fadd
     return 2'd3;
   endfunction
 
-  // Empty pairs at the top, likewise; rest = at least 8 of the exponent are left, low = its low bits.
+  // Empty pairs at the top, likewise; rest = at least 8 of the exponent are left, low = its low
+  // bits.
   function automatic logic [1:0] pairs(logic [5:0] top, logic rest, logic [2:1] low);
     if (top[5:4] != '0 || (!rest && low == 2'd0)) return 2'd0;
     if (top[3:2] != '0 || (!rest && low == 2'd1)) return 2'd1;
@@ -138,7 +140,8 @@ module weft_nmc_fadd
     return 2'd3;
   endfunction
 
-  // ---- valid and command, one copy for all lanes; index = stage whose registers they belong to ----
+  // ---- valid and command, one copy for all lanes; index = stage whose registers they belong to
+  // ----
   logic [Stages-1:1] valid_q;
   logic [Stages-1:1] narrow_q;
   lane_op_e          op1_q;
@@ -150,7 +153,7 @@ module weft_nmc_fadd
     else valid_q <= {valid_q[Stages-2:1], valid_i};
   end
 
-  // ---- stage registers ---------------------------------------------------------------------------
+  // ---- stage registers --------------------------------------------------------------------------
   mag_t             a1_q     [Lanes];
   mag_t             b1_q     [Lanes];
   order_t           order1_q [Lanes];

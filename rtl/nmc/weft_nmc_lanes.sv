@@ -3,7 +3,8 @@
 // The arithmetic of the reducer: one beat of operands in, one beat of results out, every cycle.
 //
 // 32 fp32 lanes, which also take the upper bf16 of each word, 32 bf16 lanes for the lower ones, and
-// 32 integer lanes, which also copy. No handshake; latency 10 cycles for floats, 3 for integers. Who
+// 32 integer lanes, which also copy. No handshake; latency 10 cycles for floats, 3 for integers.
+// Who
 // feeds the lanes must leave FpLatency - IntLatency cycles between the last beat of a
 // floating-point job and the first beat of an integer job or copy (asserted here).
 `default_nettype none

@@ -3,7 +3,8 @@
 // Read engine of one source of the reducer: AXI4 reads, many in flight, into a buffer in order.
 //
 // Jobs in by valid/ready; beats out by valid/ready, at up to 1 a cycle. Bursts run to the end of a
-// 4 KB page (32 beats at most) and are only asked for when the buffer has room for 32 more beats, so
+// 4 KB page (32 beats at most) and are only asked for when the buffer has room for 32 more beats,
+// so
 // rready is always up. With Depth = 512 the stream is full-rate up to a latency of about 440
 // cycles. A new burst starts every 2 cycles at best, a new job every 3.
 // A beat that memory answered with an error leaves with `err` set; nothing is stopped for it.
@@ -65,7 +66,7 @@ module weft_nmc_read
       .count_o  ()
   );
 
-  // ---- bursts: size one, then ask for it as soon as there is room and the channel is free --------
+  // ---- bursts: size one, then ask for it as soon as there is room and the channel is free -------
   typedef enum logic [1:0] {
     StIdle,
     StSize,  // work out the next burst's length
@@ -78,7 +79,8 @@ module weft_nmc_read
   logic   [BurstW-1:0] burst_q;
   logic                last_q;  // this burst ends the job
   logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised
-  logic                room_ok_q;  // a whole burst fits; two cycles from one ask to the next suffice
+  // a whole burst fits; two cycles from one ask to the next suffice
+  logic                room_ok_q;
   logic                ar_valid_q;
   logic   [BurstW-1:0] to_page;
 
@@ -131,7 +133,7 @@ module weft_nmc_read
 
   assign m_axi_arvalid = ar_valid_q;
 
-  // ---- buffer ------------------------------------------------------------------------------------
+  // ---- buffer -----------------------------------------------------------------------------------
   weft_nmc_buf #(
       .Width(NmcW + 1),
       .Depth(Depth),

@@ -68,7 +68,7 @@ module weft_nmc_seq
       .count_o  ()
   );
 
-  // ---- the job at work ---------------------------------------------------------------------------
+  // ---- the job at work --------------------------------------------------------------------------
   logic      active_q;
   lane_cmd_t cmd_q;
   logic      two_q;
@@ -148,7 +148,7 @@ module weft_nmc_seq
     end
   end
 
-  // ---- beside the rotators -----------------------------------------------------------------------
+  // ---- beside the rotators ----------------------------------------------------------------------
   logic emit1_q, emit2_q, err1_q, err2_q;
   lane_cmd_t cmd1_q, cmd2_q;
 

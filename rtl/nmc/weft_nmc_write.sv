@@ -3,7 +3,8 @@
 // Write engine of the reducer: result beats to AXI4 write bursts, strobes at both edges.
 //
 // Result beats come without back-pressure; who sends them holds one credit a beat, given back by
-// credit_o when the beat has left. A burst runs to the end of a 4 KB page or of the job. Its address
+// credit_o when the beat has left. A burst runs to the end of a 4 KB page or of the job. Its
+// address
 // is offered when its first beat is here, and its data not before its address is offered, so a slow
 // read never blocks the memory's write side with a half-told burst. One beat a cycle.
 // From the first beat that carries a read error, or from a write error, to the end of its job the
@@ -52,7 +53,7 @@ module weft_nmc_write
     logic [PageW-1:0] len;  // beats - 1
   } aw_t;
 
-  // ---- jobs: one at work, one prepared behind it, so that jobs follow without a gap --------------
+  // ---- jobs: one at work, one prepared behind it, so that jobs follow without a gap -------------
   logic           job_valid, job_ready;
   nmc_write_job_t job;
 
@@ -134,7 +135,7 @@ module weft_nmc_write
   assign read_err_o     = beat_valid_i && beat_err_i;
   assign read_err_idx_o = idx_q;
 
-  // ---- write buffer ------------------------------------------------------------------------------
+  // ---- write buffer -----------------------------------------------------------------------------
   strb_t strb;
   logic  w_valid, w_ready;
 
@@ -155,7 +156,7 @@ module weft_nmc_write
       .data_o ({m_axi_wlast, m_axi_wstrb, m_axi_wdata})
   );
 
-  // ---- addresses: at most one a beat in the write buffer, and one whose data has left ------------
+  // ---- addresses: at most one a beat in the write buffer, and one whose data has left -----------
   aw_t aw_in, aw_out;
   logic aw_full_n;
   wire  aw_push = beat_valid_i && (first_q || addr_q[PageW-1:0] == '0);

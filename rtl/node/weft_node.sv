@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole node: host interface, message engine, reducer, shared core of the transport and a slice for each port. All
-// memories are behind AXI masters; joining them is the board's (or the simulator's) business. One clock; soft reset by
+// A whole node: host interface, message engine, reducer, shared core of the transport and a slice
+// for each port. All
+// memories are behind AXI masters; joining them is the board's (or the simulator's) business. One
+// clock; soft reset by
 // register. See docs/architecture.md.
 `default_nettype none
 module weft_node
@@ -147,7 +149,7 @@ module weft_node
   // The soft reset reaches every block but the registers.
   wire core_rst = rst_i || soft_rst;
 
-  // ---- host interface ---------------------------------------------------------------------------------------------------
+  // ---- host interface ---------------------------------------------------------------------------
   logic db_valid, db_ready, fw_we, cpu_run;
   logic [511:0] db;
   logic [15:0] fw_addr;
@@ -219,7 +221,7 @@ module weft_node
       .idle_ports_i(port_idle)
   );
 
-  // ---- message engine and reducer ---------------------------------------------------------------------------------------
+  // ---- message engine and reducer ---------------------------------------------------------------
   logic req_valid, req_ready, cpl_valid, cpl_ready, sig_valid, sig_ready;
   logic nmc_req_valid, nmc_req_ready, nmc_cpl_valid, nmc_cpl_ready;
   tx_req_t req;
@@ -329,9 +331,10 @@ module weft_node
       .cnt_o(cnt_nmc)
   );
 
-  // ---- transport --------------------------------------------------------------------------------------------------------
+  // ---- transport --------------------------------------------------------------------------------
   logic [NumPorts-1:0] avail_valid, avail_ready, pull_valid, pull_ready, pull_rsp_valid;
-  logic [NumPorts-1:0] settle_valid, settle_ready, fail_valid, fail_ready, commit_valid, commit_ready;
+  logic [NumPorts-1:0] settle_valid, settle_ready, fail_valid, fail_ready;
+  logic [NumPorts-1:0] commit_valid, commit_ready;
   conn_t [NumPorts-1:0] avail_conn, pull_conn;
   pull_rsp_t pull_rsp;
   settle_t [NumPorts-1:0] settle;

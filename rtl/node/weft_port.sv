@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One port slice: everything of the transport that belongs to one MAC. Control (what goes next, windows, settling),
-// transmit path (frames out) and receive path (frames in, to memory), and the two wires between them: acks received go to
+// One port slice: everything of the transport that belongs to one MAC. Control (what goes next,
+// windows, settling),
+// transmit path (frames out) and receive path (frames in, to memory), and the two wires between
+// them: acks received go to
 // control, acks due go out with priority. See docs/architecture.md.
 //
-// Control may run ahead of the wire by AheadBytes only: payload reads need some packets in flight to hide the memory's
+// Control may run ahead of the wire by AheadBytes only: payload reads need some packets in flight
+// to hide the memory's
 // latency, but what has been handed over can no longer be overtaken by a resend.
 `default_nettype none
 `include "weft_assert.svh"
@@ -84,13 +87,14 @@ module weft_port
     output logic      idle_o
 );
 
-  // ---- control ------------------------------------------------------------------------------------------------------
+  // ---- control ----------------------------------------------------------------------------------
   logic ctl_job_valid, ctl_job_ready, job_valid, job_ready;
   tx_job_t job;
   logic ackin_valid, ackin_ready, ackout_valid, ackout_ready;
   ack_t ackin, ackout;
   logic ctl_idle;
-  logic err_valid;   // a payload could not be read: the packet has its number but never left, its connection must fail
+  // a payload could not be read: the packet has its number but never left, its connection must fail
+  logic err_valid;
   conn_t err_conn;
 
   weft_tx_ctl #(
@@ -130,8 +134,9 @@ module weft_port
       .idle_o(ctl_idle)
   );
 
-  // ---- how far control may run ahead ----------------------------------------------------------------------------------
-  // Payload bytes of every job handed over wait in a queue until its frame has been built (or given up).
+  // ---- how far control may run ahead ------------------------------------------------------------
+  // Payload bytes of every job handed over wait in a queue until its frame has been built (or given
+  // up).
   localparam int unsigned AheadW = $clog2(AheadBytes + 2 * (MAX_PAYLOAD + WIN_OVERHEAD) + 1);
   logic [AheadW-1:0] ahead_q, ahead_add_q, ahead_sub_q;
   logic ahead_full_q, len_valid;
@@ -179,7 +184,7 @@ module weft_port
   `WEFT_IMPLIES(BuiltWasHandedOver, built, len_valid);
   `WEFT_ASSERT(AheadBounded, ahead_q <= AheadW'(AheadBytes + 2 * (MAX_PAYLOAD + WIN_OVERHEAD)));
 
-  // ---- frames out -----------------------------------------------------------------------------------------------------
+  // ---- frames out -------------------------------------------------------------------------------
   weft_tx_path #(
       .Port(Port),
       .NumPorts(NumPorts),
@@ -216,7 +221,7 @@ module weft_port
   );
   assign cnt_o.tx = tx_cnt;
 
-  // ---- frames in ------------------------------------------------------------------------------------------------------
+  // ---- frames in --------------------------------------------------------------------------------
   weft_rx_path #(
       .Port(Port),
       .NumPorts(NumPorts),

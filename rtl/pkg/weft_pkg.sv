@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types shared by the blocks of a node: what travels on the internal wires. Everything that two machines must agree on
+// Types shared by the blocks of a node: what travels on the internal wires. Everything that two
+// machines must agree on
 // (headers, WQE, error codes) is in weft_wire_pkg, generated from sw/wire/wire.yaml.
-// Index types are as wide as the largest configuration; a block uses the low bits its parameters ask for.
+// Index types are as wide as the largest configuration; a block uses the low bits its parameters
+// ask for.
 `default_nettype none
 package weft_pkg;
   import weft_wire_pkg::*;
@@ -19,12 +21,14 @@ package weft_pkg;
   typedef logic [15:0] sem_t;
   typedef logic [7:0] tag_t;  // window slot of the engine that asked
 
-  // ---- configuration: table writes broadcast by the register block -------------------------------------------------
-  // The driver packs these structs into CFG_DATA: sw/wire/gen.py reads cfg_table_e and the cfg_*_t of the tables from this
+  // ---- configuration: table writes broadcast by the register block ------------------------------
+  // The driver packs these structs into CFG_DATA: sw/wire/gen.py reads cfg_table_e and the cfg_*_t
+  // of the tables from this
   // file and makes weft_cfg.h of them. They stand in the low bits of cfg_t.data.
   typedef enum logic [3:0] {
     CfgPort     = 4'd0,  // index = port;             data = cfg_port_t
-    CfgConn     = 4'd1,  // index = conn*NumPorts+port; data = cfg_conn_t; (re)initialises the connection on that port
+    // index = conn*NumPorts+port; data = cfg_conn_t; (re)initialises the connection on that port
+    CfgConn     = 4'd1,
     CfgRegion   = 4'd2,  // index = region;           data = cfg_region_t
     CfgSem      = 4'd3,  // index = semaphore;        data = cfg_sem_t
     CfgCq       = 4'd4,  // data = cfg_cq_t
@@ -53,8 +57,10 @@ package weft_pkg;
     logic [7:0]  num_paths;   // paths in use on this port, 1..PathsPerPort
     logic [23:0] tx_psn;      // first PSN sent on every path of this port
     logic [23:0] rx_psn;      // first PSN expected on every path of this port
-    logic [15:0] share;       // bandwidth share, 1/256 byte a clock cycle (fixed until the receiver grants it)
-    logic [23:0] init_cap;    // bytes the connection may have in flight on this port before its first ack
+    // bandwidth share, 1/256 byte a clock cycle (fixed until the receiver grants it)
+    logic [15:0] share;
+    // bytes the connection may have in flight on this port before its first ack
+    logic [23:0] init_cap;
   } cfg_conn_t;
 
   typedef struct packed {
@@ -84,7 +90,7 @@ package weft_pkg;
     logic [23:0] ack_hold;    // cycles an ack that nothing hurries may wait to coalesce
   } cfg_global_t;
 
-  // ---- engine -> core -> port slice: sending ------------------------------------------------------------------------
+  // ---- engine -> core -> port slice: sending ----------------------------------------------------
   typedef struct packed {     // one WRITE asked of the transport
     conn_t       conn;
     tag_t        tag;
@@ -102,14 +108,16 @@ package weft_pkg;
     err_e status;
   } cpl_t;
 
-  typedef struct packed {     // what a descriptor keeps of an unsettled packet (all that a resend needs)
+  // what a descriptor keeps of an unsettled packet (all that a resend needs)
+  typedef struct packed {
     msg_t        msg;
     logic [23:0] pkt;         // packet number in the message; offset = pkt << mtu_log2
     plen_t       len;
   } pkt_desc_t;
 
   typedef enum logic [1:0] {
-    PullNone  = 2'd0,         // the connection has nothing to send; an avail event will tell when it has
+    // the connection has nothing to send; an avail event will tell when it has
+    PullNone  = 2'd0,
     PullRetry = 2'd1,         // it has, but a shared limit holds it back: ask again later
     PullPkt   = 2'd2
   } pull_e;
@@ -141,7 +149,7 @@ package weft_pkg;
     err_e  status;
   } conn_fail_t;
 
-  // ---- port slice: control -> frame builder -------------------------------------------------------------------------
+  // ---- port slice: control -> frame builder -----------------------------------------------------
   typedef struct packed {     // a data packet or a probe to build
     logic        probe;
     conn_t       conn;
@@ -167,7 +175,8 @@ package weft_pkg;
     path_t        path;
     logic [7:0]   epoch;
     psn_t         base;
-    logic [3:0]   hist_words; // when built: words to send; when received: hist is already filled up with ones
+    // when built: words to send; when received: hist is already filled up with ones
+    logic [3:0]   hist_words;
     logic [255:0] hist;       // bit i = PSN base-1-i was delivered
     logic [31:0]  ce_bytes;
     logic [31:0]  rx_bytes;
@@ -177,7 +186,7 @@ package weft_pkg;
     err_e         status;
   } ack_t;
 
-  // ---- receiving ----------------------------------------------------------------------------------------------------
+  // ---- receiving --------------------------------------------------------------------------------
   typedef struct packed {     // a data packet whose bytes are ordered in memory
     conn_t       conn;
     logic [15:0] stream;
@@ -194,7 +203,7 @@ package weft_pkg;
     logic [31:0] value;
   } signal_t;
 
-  // ---- reducer ------------------------------------------------------------------------------------------------------
+  // ---- reducer ----------------------------------------------------------------------------------
   typedef struct packed {
     tag_t        tag;
     dtype_e      dtype;
@@ -206,7 +215,7 @@ package weft_pkg;
     logic [31:0] len;         // bytes
   } nmc_req_t;
 
-  // ---- what observers (timeline, waves) want to know; no logic depends on it -----------------------------------------
+  // ---- what observers (timeline, waves) want to know; no logic depends on it --------------------
   typedef struct packed {     // an issue and a completion may fall into the same cycle
     logic        issue;
     logic        done;

@@ -13,26 +13,28 @@
 
 #define CPU_M_REG(n) (*(volatile uint32_t*)(0x40000000u + 4u * (n)))
 
-#define MBOX          CPU_M_REG(0) /* read: stands until a subgraph waits to be validated; its number */
-#define MBOX_COUNT    CPU_M_REG(1) /* entries it has, as the doorbell says */
-#define MBOX_ADDR_LO  CPU_M_REG(2) /* address of its first entry */
-#define MBOX_ADDR_HI  CPU_M_REG(3)
+#define MBOX CPU_M_REG(0)         /* read: stands until a subgraph waits to be validated; its number */
+#define MBOX_COUNT CPU_M_REG(1)   /* entries it has, as the doorbell says */
+#define MBOX_ADDR_LO CPU_M_REG(2) /* address of its first entry */
+#define MBOX_ADDR_HI CPU_M_REG(3)
 #define VERDICT_ENTRY CPU_M_REG(4) /* write first: the entry that is wrong */
-#define VERDICT       CPU_M_REG(5) /* write: error code; the subgraph leaves the mailbox, the host gets its CQE */
-#define FETCH_LO      CPU_M_REG(6) /* address of a line */
-#define FETCH_HI      CPU_M_REG(7)
-#define FETCH_GO      CPU_M_REG(8) /* write: lines - 1, all in one 1 KB block; they fill the two halves in turn, \
-                                      and no more than two fetches may be unread */
-#define FETCH_WAIT    CPU_M_REG(9) /* read: stands until the next half is full; bit i: reading line i failed, \
-                                      bit 16 + i: as an entry, line i has a reserved bit set */
-#define STATUS        CPU_M_REG(10) /* the host reads it as CPU_STATUS */
-#define NUM_SEMS      CPU_M_REG(11)
-#define NUM_CONNS     CPU_M_REG(12)
-#define NUM_PORTS     CPU_M_REG(13)
-#define NUM_REGIONS   CPU_M_REG(14)
+#define VERDICT CPU_M_REG(5)  /* write: error code; the subgraph leaves the mailbox, the host gets its CQE */
+#define FETCH_LO CPU_M_REG(6) /* address of a line */
+#define FETCH_HI CPU_M_REG(7)
+#define FETCH_GO                                                                             \
+  CPU_M_REG(8) /* write: lines - 1, all in one 1 KB block; they fill the two halves in turn, \
+                  and no more than two fetches may be unread */
+#define FETCH_WAIT                                                                                      \
+  CPU_M_REG(9)               /* read: stands until the next half is full; bit i: reading line i failed, \
+                                bit 16 + i: as an entry, line i has a reserved bit set */
+#define STATUS CPU_M_REG(10) /* the host reads it as CPU_STATUS */
+#define NUM_SEMS CPU_M_REG(11)
+#define NUM_CONNS CPU_M_REG(12)
+#define NUM_PORTS CPU_M_REG(13)
+#define NUM_REGIONS CPU_M_REG(14)
 
 #define LINES_PER_HALF 16u
-#define LINES(half)    ((const uint32_t*)(0x50000000u + 1024u * (half)))
+#define LINES(half) ((const uint32_t*)(0x50000000u + 1024u * (half)))
 
 #define REGION(r) ((const volatile uint32_t*)(0x60000000u + 32u * (r)))
 enum { REGION_FLAGS = 0, REGION_BASE_LO = 2, REGION_BASE_HI = 3, REGION_LIMIT_LO = 4, REGION_LIMIT_HI = 5 };

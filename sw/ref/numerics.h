@@ -94,7 +94,8 @@ struct Float {
   }
   // `exact` in units of 2^-kRoom of the last place of a number with exponent field `top`.
   static constexpr Bits round(int64_t exact, int top) {
-    const uint64_t value = exact < 0 ? uint64_t{0} - static_cast<uint64_t>(exact) : static_cast<uint64_t>(exact);
+    const uint64_t value =
+        exact < 0 ? uint64_t{0} - static_cast<uint64_t>(exact) : static_cast<uint64_t>(exact);
     const int normal = static_cast<int>(std::bit_width(value)) - 1 - kFrac;  // bits to drop
     const int lowest = kRoom + 1 - top;  // no fewer: the last place of subnormals
     const int drop = normal > lowest ? normal : lowest;

@@ -24,21 +24,25 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64
 Result<std::uint64_t> Communicator::take(std::uint64_t bytes, const char* what) {
   const std::uint64_t at = (arena_next_ + 63) / 64 * 64;
   if (bytes > arena_end_ - at || at > arena_end_)
-    return Status::error(fmt::format("rank {}: arena: {} bytes for {} do not fit, {} are left", rank_, bytes, what,
-                                     at > arena_end_ ? 0 : arena_end_ - at));
+    return Status::error(fmt::format("rank {}: arena: {} bytes for {} do not fit, {} are left", rank_, bytes,
+                                     what, at > arena_end_ ? 0 : arena_end_ - at));
   arena_next_ = at + bytes;
   return at;
 }
 
-Result<Communicator> Communicator::create(weft::Device& device, int rank, int ranks, std::vector<weft::PortAddress> ports,
-                                          const CommConfig& config) {
-  if (ranks < 1 || ranks > kMaxRanks) return Status::error(fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks));
-  if (rank < 0 || rank >= ranks) return Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
+Result<Communicator> Communicator::create(weft::Device& device, int rank, int ranks,
+                                          std::vector<weft::PortAddress> ports, const CommConfig& config) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    return Status::error(fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks));
+  if (rank < 0 || rank >= ranks)
+    return Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
   if (static_cast<unsigned>(ranks) > device.caps().num_conns)
-    return Status::error(fmt::format("ranks: {}, but the node has {} connections", ranks, device.caps().num_conns));
+    return Status::error(
+        fmt::format("ranks: {}, but the node has {} connections", ranks, device.caps().num_conns));
   if (config.sem_base + static_cast<unsigned>(kSemsPerComm) > device.caps().num_sems)
-    return Status::error(fmt::format("sem_base: {}, but the node has {} semaphores and a communicator needs {}", config.sem_base,
-                                     device.caps().num_sems, kSemsPerComm));
+    return Status::error(
+        fmt::format("sem_base: {}, but the node has {} semaphores and a communicator needs {}",
+                    config.sem_base, device.caps().num_sems, kSemsPerComm));
   Communicator c(device, rank, ranks);
   c.config_ = config;
   c.arena_next_ = config.arena;
@@ -61,9 +65,12 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
   c.info_.psn.resize(static_cast<std::size_t>(ranks));
   for (int p = 0; p < ranks; ++p)
     for (std::size_t port = 0; port < c.info_.ports.size(); ++port) {
-      const std::uint64_t r = mix(config.seed ^ static_cast<std::uint64_t>(rank) << 40 ^ static_cast<std::uint64_t>(p) << 20 ^ port);
+      const std::uint64_t r = mix(config.seed ^ static_cast<std::uint64_t>(rank) << 40 ^
+                                  static_cast<std::uint64_t>(p) << 20 ^ port);
       c.info_.psn[static_cast<std::size_t>(p)].push_back(
-          static_cast<std::uint32_t>(config.start_psn >= 0 ? static_cast<std::uint64_t>(config.start_psn) : r) & 0xffffff);
+          static_cast<std::uint32_t>(config.start_psn >= 0 ? static_cast<std::uint64_t>(config.start_psn)
+                                                           : r) &
+          0xffffff);
     }
   for (int p = 0; p < ranks; ++p)
     for (Sem s : {Sem::kReduce, Sem::kGather, Sem::kCredit, Sem::kReady})
@@ -77,14 +84,19 @@ Status Communicator::connect(std::span<const RankInfo> all) {
   all_.assign(all.begin(), all.end());
   const auto me = static_cast<std::size_t>(rank_);
   for (std::size_t p = 0; p < all.size(); ++p) {
-    if (all[p].rank != static_cast<int>(p)) return Status::error(fmt::format("rank {}: entry {} is of rank {}", rank_, p, all[p].rank));
+    if (all[p].rank != static_cast<int>(p))
+      return Status::error(fmt::format("rank {}: entry {} is of rank {}", rank_, p, all[p].rank));
     if (p == me) continue;
     // Connection p of this rank ends at connection `rank` of rank p.
-    const weft::ConnectionEnd local{static_cast<std::uint16_t>(p), info_.incarnation, info_.ports, info_.psn[p]};
-    const weft::ConnectionEnd remote{static_cast<std::uint16_t>(rank_), all[p].incarnation, all[p].ports, all[p].psn[me]};
+    const weft::ConnectionEnd local{static_cast<std::uint16_t>(p), info_.incarnation, info_.ports,
+                                    info_.psn[p]};
+    const weft::ConnectionEnd remote{static_cast<std::uint16_t>(rank_), all[p].incarnation, all[p].ports,
+                                     all[p].psn[me]};
     weft::ConnectionConfig config = config_.connection;
-    config.sport = static_cast<std::uint16_t>(0xc000 | (mix(static_cast<std::uint64_t>(rank_) * 64 + p) & 0x3f) << 6);
-    if (Status s = device_->connect(local, remote, config); !s.ok()) return Status::error(fmt::format("rank {}, peer {}: {}", rank_, p, s.text()));
+    config.sport =
+        static_cast<std::uint16_t>(0xc000 | (mix(static_cast<std::uint64_t>(rank_) * 64 + p) & 0x3f) << 6);
+    if (Status s = device_->connect(local, remote, config); !s.ok())
+      return Status::error(fmt::format("rank {}, peer {}: {}", rank_, p, s.text()));
   }
   return {};
 }
@@ -93,25 +105,32 @@ Result<PlanInfo> Communicator::describe(const Op& op, const Buffer& send, const 
   if (std::string why = check(op, ranks_); !why.empty()) return Status::error(std::move(why));
   const Sizes need = sizes(op, rank_, ranks_);
   if (need.scratch > config_.scratch_bytes)
-    return Status::error(fmt::format("scratch_bytes: {}, but {} of {} elements needs {}", config_.scratch_bytes, name(op.kind), op.count, need.scratch));
+    return Status::error(fmt::format("scratch_bytes: {}, but {} of {} elements needs {}",
+                                     config_.scratch_bytes, name(op.kind), op.count, need.scratch));
   Buffer in = send, out = recv;
   if (op.in_place) {
     // The caller passes the whole buffer; the other one is a part of it.
-    if (op.kind == Kind::kReduceScatter) out = {in.addr + in_place_offset(op, rank_), need.recv};
-    else in = {out.addr + in_place_offset(op, rank_), need.send};
+    if (op.kind == Kind::kReduceScatter)
+      out = {in.addr + in_place_offset(op, rank_), need.recv};
+    else
+      in = {out.addr + in_place_offset(op, rank_), need.send};
   }
-  if (in.bytes < need.send) return Status::error(fmt::format("send: {} bytes, {} needs {}", in.bytes, name(op.kind), need.send));
-  if (out.bytes < need.recv) return Status::error(fmt::format("recv: {} bytes, {} needs {}", out.bytes, name(op.kind), need.recv));
+  if (in.bytes < need.send)
+    return Status::error(fmt::format("send: {} bytes, {} needs {}", in.bytes, name(op.kind), need.send));
+  if (out.bytes < need.recv)
+    return Status::error(fmt::format("recv: {} bytes, {} needs {}", out.bytes, name(op.kind), need.recv));
   const auto es = size_of(op.type);
   if (in.addr % es != 0 || out.addr % es != 0)
-    return Status::error(fmt::format("send or recv: address {:#x} or {:#x} is no multiple of the element size {}", in.addr, out.addr, es));
+    return Status::error(fmt::format(
+        "send or recv: address {:#x} or {:#x} is no multiple of the element size {}", in.addr, out.addr, es));
   const std::uint64_t overlap_end = std::min(in.addr + need.send, out.addr + need.recv);
   if (!op.in_place && need.send != 0 && need.recv != 0 && std::max(in.addr, out.addr) < overlap_end)
     return Status::error("send and recv overlap, but in_place is false");
 
   PlanInfo info{op, rank_, {in.addr, out.addr, 0, scratch_.base, scratch_.key}};
   described_.clear();
-  auto add = [&](std::uint64_t addr, std::uint64_t bytes, const weft::Rights& rights) -> Result<std::uint32_t> {
+  auto add = [&](std::uint64_t addr, std::uint64_t bytes,
+                 const weft::Rights& rights) -> Result<std::uint32_t> {
     if (bytes == 0) return std::uint32_t{0};
     auto r = device_->add_region(addr, bytes, rights);
     if (!r.ok()) {
@@ -125,14 +144,18 @@ Result<PlanInfo> Communicator::describe(const Op& op, const Buffer& send, const 
   if (op.in_place) {
     // One region, so that every range lies in a single one: reduce_scatter's results lie inside its input.
     const bool whole_in = op.kind == Kind::kReduceScatter;
-    auto key = add(whole_in ? in.addr : out.addr, whole_in ? need.send : need.recv,
-                   {.remote_write = op.kind != Kind::kReduceScatter, .local_read = true, .local_write = true});
+    auto key =
+        add(whole_in ? in.addr : out.addr, whole_in ? need.send : need.recv,
+            {.remote_write = op.kind != Kind::kReduceScatter, .local_read = true, .local_write = true});
     if (!key.ok()) return key.status();
     info.memory.recv_key = key.value();
     return info;
   }
-  if (auto key = add(in.addr, need.send, {.remote_write = false, .local_read = true, .local_write = false}); !key.ok()) return key.status();
-  auto key = add(out.addr, need.recv, {.remote_write = op.kind != Kind::kReduceScatter, .local_read = true, .local_write = true});
+  if (auto key = add(in.addr, need.send, {.remote_write = false, .local_read = true, .local_write = false});
+      !key.ok())
+    return key.status();
+  auto key = add(out.addr, need.recv,
+                 {.remote_write = op.kind != Kind::kReduceScatter, .local_read = true, .local_write = true});
   if (!key.ok()) return key.status();
   info.memory.recv_key = key.value();
   return info;
@@ -144,15 +167,20 @@ Result<int> Communicator::prepare(const Op& op, std::span<const PlanInfo> all) {
   for (std::size_t p = 0; p < all.size(); ++p) {
     const Op& o = all[p].op;
     auto differ = [&](const char* what, auto mine, auto theirs) {
-      return Status::error(fmt::format("mismatch: rank {} calls {} with {} {}, rank {} with {}", rank_, name(op.kind), what, mine, p, theirs));
+      return Status::error(fmt::format("mismatch: rank {} calls {} with {} {}, rank {} with {}", rank_,
+                                       name(op.kind), what, mine, p, theirs));
     };
-    if (o.kind != op.kind) return Status::error(fmt::format("mismatch: rank {} calls {}, rank {} calls {}", rank_, name(op.kind), p, name(o.kind)));
+    if (o.kind != op.kind)
+      return Status::error(
+          fmt::format("mismatch: rank {} calls {}, rank {} calls {}", rank_, name(op.kind), p, name(o.kind)));
     if (o.type != op.type) return differ("type", name(op.type), name(o.type));
     if (o.count != op.count) return differ("count", op.count, o.count);
-    if ((op.kind == Kind::kAllReduce || op.kind == Kind::kReduceScatter) && o.redop != op.redop) return differ("redop", name(op.redop), name(o.redop));
+    if ((op.kind == Kind::kAllReduce || op.kind == Kind::kReduceScatter) && o.redop != op.redop)
+      return differ("redop", name(op.redop), name(o.redop));
     if (op.kind == Kind::kBroadcast && o.root != op.root) return differ("root", op.root, o.root);
     if (choose(o, ranks_) != choose(op, ranks_)) return differ("algo", name(op.algo), name(o.algo));
-    if (o.send_counts != op.send_counts) return Status::error(fmt::format("mismatch: rank {} and rank {} give different send_counts", rank_, p));
+    if (o.send_counts != op.send_counts)
+      return Status::error(fmt::format("mismatch: rank {} and rank {} give different send_counts", rank_, p));
   }
   Target t;
   t.sem_base = config_.sem_base;
@@ -165,7 +193,8 @@ Result<int> Communicator::prepare(const Op& op, std::span<const PlanInfo> all) {
 
   std::size_t id = 0;
   while (id < plans_.size() && plans_[id].state != State::kGone) ++id;
-  if (id >= device_->caps().num_subgraphs) return Status::error(fmt::format("plan: all {} subgraphs of the node are in use", id));
+  if (id >= device_->caps().num_subgraphs)
+    return Status::error(fmt::format("plan: all {} subgraphs of the node are in use", id));
   if (id == plans_.size()) plans_.emplace_back();
   Plan& plan = plans_[id];
   const std::uint64_t bytes = wqes.value().size() * weft::wire::Wqe::kBytes;
@@ -181,26 +210,34 @@ Result<int> Communicator::prepare(const Op& op, std::span<const PlanInfo> all) {
   plan.regions = std::move(described_);
   described_.clear();
   std::vector<std::uint8_t> image(bytes);
-  for (std::size_t i = 0; i < wqes.value().size(); ++i) wqes.value()[i].pack(&image[i * weft::wire::Wqe::kBytes]);
+  for (std::size_t i = 0; i < wqes.value().size(); ++i)
+    wqes.value()[i].pack(&image[i * weft::wire::Wqe::kBytes]);
   device_->hal().mem_write(plan.entries_addr, image.data(), image.size());
   plan.wqes = wqes.take();
   plan.state = State::kPreparing;
-  if (Status s = device_->post_register(static_cast<unsigned>(id), plan.entries_addr, static_cast<std::uint32_t>(plan.count), id); !s.ok()) return s;
+  if (Status s = device_->post_register(static_cast<unsigned>(id), plan.entries_addr,
+                                        static_cast<std::uint32_t>(plan.count), id);
+      !s.ok())
+    return s;
   return static_cast<int>(id);
 }
 
 Status Communicator::start(int plan) {
   Plan& p = plans_[static_cast<std::size_t>(plan)];
-  if (p.state != State::kReady) return Status::error(fmt::format("rank {}: plan {} is not ready", rank_, plan));
+  if (p.state != State::kReady)
+    return Status::error(fmt::format("rank {}: plan {} is not ready", rank_, plan));
   p.state = State::kRunning;
   return device_->post_launch(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
 }
 
-Status Communicator::abort(int plan) { return device_->post_abort(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan)); }
+Status Communicator::abort(int plan) {
+  return device_->post_abort(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
+}
 
 void Communicator::release(int plan) {
   Plan& p = plans_[static_cast<std::size_t>(plan)];
-  // Its entries may be overwritten from now on. The ring has room: a plan at rest has no completion outstanding.
+  // Its entries may be overwritten from now on. The ring has room: a plan at rest has no completion
+  // outstanding.
   (void)device_->post_unregister(static_cast<unsigned>(plan), kNobody).ok();
   for (const auto& r : p.regions) device_->remove_region(r);
   p.regions.clear();
@@ -214,10 +251,12 @@ void Communicator::explain(Plan& plan, const weft::wire::Cqe& cqe) {
   if (cqe.entry < plan.wqes.size()) {
     const auto& w = plan.wqes[cqe.entry];
     where += fmt::format(" ({}", weft::wire::name(w.opcode));
-    if (w.opcode == weft::wire::WqeOp::WRITE) where += fmt::format(" of {} bytes to rank {}", w.length, w.conn);
+    if (w.opcode == weft::wire::WqeOp::WRITE)
+      where += fmt::format(" of {} bytes to rank {}", w.length, w.conn);
     where += ")";
   }
-  plan.failure = fmt::format("rank {}: {}: {}: {}", rank_, name(plan.op.kind), where, reason ? reason : "unknown status");
+  plan.failure = fmt::format("rank {}: {}: {}: {}", rank_, name(plan.op.kind), where,
+                             reason ? reason : "unknown status");
   plan.state = State::kFailed;
 }
 
@@ -227,12 +266,16 @@ void Communicator::progress() {
     if (e.cookie >= plans_.size()) continue;
     Plan& p = plans_[e.cookie];
     if (e.op == weft::wire::DbOp::REGISTER && p.state == State::kPreparing) {
-      if (e.status == weft::wire::Err::OK) p.state = State::kReady;
-      else explain(p, e);
+      if (e.status == weft::wire::Err::OK)
+        p.state = State::kReady;
+      else
+        explain(p, e);
     } else if (e.op == weft::wire::DbOp::LAUNCH && p.state == State::kRunning) {
       p.completed_cycles = e.cycles;
-      if (e.status == weft::wire::Err::OK) p.state = State::kReady;
-      else explain(p, e);
+      if (e.status == weft::wire::Err::OK)
+        p.state = State::kReady;
+      else
+        explain(p, e);
     }
   }
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank's end of a communicator: connections to every other rank, and collectives as persistent plans.
 //
-// What ranks must tell each other (RankInfo once, PlanInfo for every plan) travels out of band, by any means the caller
-// has; nothing of it is needed while a plan runs. A plan is prepared once and may be started any number of times: each
-// start is one doorbell, and the host waits for one completion.
+// What ranks must tell each other (RankInfo once, PlanInfo for every plan) travels out of band, by any means
+// the caller has; nothing of it is needed while a plan runs. A plan is prepared once and may be started any
+// number of times: each start is one doorbell, and the host waits for one completion.
 //
 //   comm.connect(all_infos);                                    // infos gathered from all ranks
 //   auto info = comm.describe(op, send, recv);                  // gather these too
-//   auto plan = comm.prepare(op, all_plan_infos);               // mismatching calls are refused, both sides named
-//   while (comm.state(plan) == State::kPreparing) comm.progress();
-//   comm.start(plan); while (comm.state(plan) == State::kRunning) comm.progress();
+//   auto plan = comm.prepare(op, all_plan_infos);               // mismatching calls are refused, both sides
+//   named while (comm.state(plan) == State::kPreparing) comm.progress(); comm.start(plan); while
+//   (comm.state(plan) == State::kRunning) comm.progress();
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace wccl {
 
 struct CommConfig {
-  std::uint64_t arena = 0;          // node memory for rings, entries and scratch: address, multiple of 64
+  std::uint64_t arena = 0;  // node memory for rings, entries and scratch: address, multiple of 64
   std::uint64_t arena_bytes = 0;
   std::uint64_t scratch_bytes = 0;  // of it: the largest Sizes::scratch of any plan
   std::uint16_t sem_base = 0;       // kSemsPerComm semaphores from here are the communicator's
@@ -58,8 +58,8 @@ enum class State { kPreparing, kReady, kRunning, kFailed, kGone };
 class Communicator {
  public:
   // The device must have its ports, transport and firmware set up; `ports` are this node's addresses.
-  static weft::Result<Communicator> create(weft::Device& device, int rank, int ranks, std::vector<weft::PortAddress> ports,
-                                           const CommConfig& config);
+  static weft::Result<Communicator> create(weft::Device& device, int rank, int ranks,
+                                           std::vector<weft::PortAddress> ports, const CommConfig& config);
 
   const RankInfo& info() const { return info_; }
   weft::Status connect(std::span<const RankInfo> all);
@@ -79,7 +79,9 @@ class Communicator {
   // Why a plan is kFailed: operation, entry, peer and reason.
   const std::string& failure(int plan) const { return plans_[static_cast<std::size_t>(plan)].failure; }
   // Node clock, in cycles, when the plan's last run completed.
-  std::uint64_t completed_cycles(int plan) const { return plans_[static_cast<std::size_t>(plan)].completed_cycles; }
+  std::uint64_t completed_cycles(int plan) const {
+    return plans_[static_cast<std::size_t>(plan)].completed_cycles;
+  }
   std::size_t entries(int plan) const { return plans_[static_cast<std::size_t>(plan)].count; }
 
  private:

@@ -13,11 +13,13 @@ namespace {
 using weft::wire::Wqe;
 using weft::wire::WqeOp;
 
-constexpr int kNone = -1;               // no dependency
+constexpr int kNone = -1;                         // no dependency
 constexpr std::uint64_t kSliceBytes = 16 * 1024;  // a slice is not smaller: below, per-entry work would show
-constexpr int kMaxSlices = 4;           // enough to hide the reduction behind the wire
+constexpr int kMaxSlices = 4;                     // enough to hide the reduction behind the wire
 
-std::uint64_t round_up(std::uint64_t x, std::uint64_t to) { return (x + to - 1) / to * to; }
+std::uint64_t round_up(std::uint64_t x, std::uint64_t to) {
+  return (x + to - 1) / to * to;
+}
 
 struct Range {
   std::uint64_t first = 0, count = 0;  // elements
@@ -173,7 +175,10 @@ struct Context {
 };
 
 std::uint64_t slot_bytes(const Op& op, int n) {
-  const std::uint64_t whole = op.kind == Kind::kReduceScatter ? op.count : (op.count + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);
+  const std::uint64_t whole =
+      op.kind == Kind::kReduceScatter
+          ? op.count
+          : (op.count + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);
   return round_up(whole * size_of(op.type), 64);
 }
 
@@ -182,20 +187,22 @@ Range chunk_of(const Op& op, int i, int n) {
   return part(op.count, i, n);
 }
 
-// Direct: every rank sends chunk p to rank p, which folds the contributions own, own-1, own-2 ... (the order in which
-// the rotated sends arrive) and, for all_reduce, writes the result into everybody's receive buffer. Slices keep wire
-// and reducer busy at once. All contributions are sent ahead of the first fold: they wait for nobody, so the window of
-// the engine never fills with waits while the peers wait for this rank's data, and no result that goes out delays a
-// contribution that the last fold needs.
+// Direct: every rank sends chunk p to rank p, which folds the contributions own, own-1, own-2 ... (the order
+// in which the rotated sends arrive) and, for all_reduce, writes the result into everybody's receive buffer.
+// Slices keep wire and reducer busy at once. All contributions are sent ahead of the first fold: they wait
+// for nobody, so the window of the engine never fills with waits while the peers wait for this rank's data,
+// and no result that goes out delays a contribution that the last fold needs.
 void direct_reduce(const Context& c) {
   const bool gather = c.op.kind == Kind::kAllReduce;
   const RankMemory& my = c.mem(c.me);
   const std::uint64_t slot = slot_bytes(c.op, c.n);
   const Range own = chunk_of(c.op, c.me, c.n);
   const int slices = slices_of(slot);
-  const std::uint64_t own_recv = gather ? my.recv : my.recv - own.first * c.es;  // reduce_scatter: result at recv[0]
+  const std::uint64_t own_recv =
+      gather ? my.recv : my.recv - own.first * c.es;  // reduce_scatter: result at recv[0]
 
-  std::vector<int> credit(static_cast<std::size_t>(c.n), kNone), last_read(static_cast<std::size_t>(c.n), kNone);
+  std::vector<int> credit(static_cast<std::size_t>(c.n), kNone),
+      last_read(static_cast<std::size_t>(c.n), kNone);
   auto send = [&](int s) {
     for (int k = 1; k < c.n; ++k) {
       const int p = c.right(k);
@@ -220,7 +227,8 @@ void direct_reduce(const Context& c) {
       const int p = c.left(k);
       const int arrived = c.g.wait(c.from(Sem::kReduce, p), 1);
       const std::uint64_t acc = k == 1 ? my.send + r.first * c.es : dst;
-      const std::uint64_t in = my.scratch + static_cast<std::uint64_t>(p) * slot + (r.first - own.first) * c.es;
+      const std::uint64_t in =
+          my.scratch + static_cast<std::uint64_t>(p) * slot + (r.first - own.first) * c.es;
       done = c.g.reduce(dst, acc, in, bytes, {arrived, done});
       last_read[static_cast<std::size_t>(p)] = done;
     }
@@ -228,13 +236,15 @@ void direct_reduce(const Context& c) {
     if (!gather) continue;
     for (int k = 1; k < c.n; ++k) {
       const int p = c.right(k);
-      c.g.write(c.conn(p), dst, c.mem(p).recv + r.first * c.es, c.mem(p).recv_key, bytes, c.at_peer(Sem::kGather), {folded});
+      c.g.write(c.conn(p), dst, c.mem(p).recv + r.first * c.es, c.mem(p).recv_key, bytes,
+                c.at_peer(Sem::kGather), {folded});
     }
   }
   for (int k = 1; k < c.n; ++k) {
     const int p = c.left(k);
     // The fold of the last slice ends after all others: this peer's part of the scratch area has been read.
-    if (last_read[static_cast<std::size_t>(p)] != kNone) c.g.notify(c.conn(p), c.at_peer(Sem::kCredit), {folded});
+    if (last_read[static_cast<std::size_t>(p)] != kNone)
+      c.g.notify(c.conn(p), c.at_peer(Sem::kCredit), {folded});
   }
   if (!gather) return;
   for (int k = 1; k < c.n; ++k) {
@@ -245,8 +255,9 @@ void direct_reduce(const Context& c) {
   }
 }
 
-// Ring: in step k rank r sends chunk r-k on to r+1, which adds its own part; after n-1 steps rank r holds chunk r+1
-// whole and passes it round. Every slice is a chain of its own. Step k's data lands in slot k of the scratch area.
+// Ring: in step k rank r sends chunk r-k on to r+1, which adds its own part; after n-1 steps rank r holds
+// chunk r+1 whole and passes it round. Every slice is a chain of its own. Step k's data lands in slot k of
+// the scratch area.
 void ring_reduce(const Context& c) {
   const RankMemory& my = c.mem(c.me);
   const int next = c.right(1), prev = c.left(1);
@@ -254,7 +265,8 @@ void ring_reduce(const Context& c) {
   const std::uint64_t slot = slot_bytes(c.op, c.n);
   const int slices = slices_of(slot);
   const int credit = c.g.wait(c.from(Sem::kCredit, next), 1);
-  std::vector<int> ready(static_cast<std::size_t>(slices), kNone);  // slice s of the chunk to pass on is in place
+  std::vector<int> ready(static_cast<std::size_t>(slices),
+                         kNone);  // slice s of the chunk to pass on is in place
   int folded = kNone;
 
   for (int k = 0; k < c.n - 1; ++k) {
@@ -263,8 +275,10 @@ void ring_reduce(const Context& c) {
       const Range whole = chunk_of(c.op, chunk, c.n), r = slice(whole, s, slices);
       if (r.count == 0) continue;
       const std::uint64_t src = (k == 0 ? my.send : my.recv) + r.first * c.es;
-      c.g.write(c.conn(next), src, to.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
-                to.scratch_key, r.count * c.es, c.at_peer(Sem::kReduce), {credit, ready[static_cast<std::size_t>(s)]});
+      c.g.write(c.conn(next), src,
+                to.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
+                to.scratch_key, r.count * c.es, c.at_peer(Sem::kReduce),
+                {credit, ready[static_cast<std::size_t>(s)]});
     }
     const int in = c.left(k + 1);
     for (int s = 0; s < slices; ++s) {
@@ -289,15 +303,16 @@ void ring_reduce(const Context& c) {
     }
     for (int s = 0; s < slices; ++s) {
       const Range r = slice(chunk_of(c.op, c.left(k), c.n), s, slices);
-      // Behind the last fold: else this slice could be passed on ahead of one whose fold is late, and the next rank,
-      // which counts arrivals, would take one for the other.
-      ready[static_cast<std::size_t>(s)] = r.count == 0 ? kNone : c.g.wait(c.from(Sem::kGather, prev), 1, {folded});
+      // Behind the last fold: else this slice could be passed on ahead of one whose fold is late, and the
+      // next rank, which counts arrivals, would take one for the other.
+      ready[static_cast<std::size_t>(s)] =
+          r.count == 0 ? kNone : c.g.wait(c.from(Sem::kGather, prev), 1, {folded});
     }
   }
 }
 
-// Personalised exchange: rank `s` sends `bytes(s, r)` bytes from src(s, r) to dst(s, r). Nobody writes before the
-// receiver said that its buffer may be written. Barrier is the exchange of those words alone.
+// Personalised exchange: rank `s` sends `bytes(s, r)` bytes from src(s, r) to dst(s, r). Nobody writes before
+// the receiver said that its buffer may be written. Barrier is the exchange of those words alone.
 template <class Bytes, class Src, class Dst>
 void exchange(const Context& c, Bytes bytes, Src src, Dst dst) {
   for (int k = 1; k < c.n; ++k) {
@@ -308,7 +323,8 @@ void exchange(const Context& c, Bytes bytes, Src src, Dst dst) {
     const int p = c.right(k);
     if (bytes(c.me, p) == 0) continue;
     const int ready = c.g.wait(c.from(Sem::kReady, p), 1);
-    c.g.write(c.conn(p), src(c.me, p), dst(c.me, p), c.mem(p).recv_key, bytes(c.me, p), c.at_peer(Sem::kGather), {ready});
+    c.g.write(c.conn(p), src(c.me, p), dst(c.me, p), c.mem(p).recv_key, bytes(c.me, p),
+              c.at_peer(Sem::kGather), {ready});
   }
   c.g.copy(dst(c.me, c.me), src(c.me, c.me), bytes(c.me, c.me));
   for (int k = 1; k < c.n; ++k) {
@@ -324,17 +340,21 @@ void barrier(const Context& c) {
 
 std::uint64_t sum_row(const Op& op, int sender, int upto) {
   std::uint64_t s = 0;
-  for (int r = 0; r < upto; ++r) s += op.send_counts[static_cast<std::size_t>(sender)][static_cast<std::size_t>(r)];
+  for (int r = 0; r < upto; ++r)
+    s += op.send_counts[static_cast<std::size_t>(sender)][static_cast<std::size_t>(r)];
   return s;
 }
 
 std::uint64_t sum_col(const Op& op, int receiver, int upto) {
   std::uint64_t s = 0;
-  for (int r = 0; r < upto; ++r) s += op.send_counts[static_cast<std::size_t>(r)][static_cast<std::size_t>(receiver)];
+  for (int r = 0; r < upto; ++r)
+    s += op.send_counts[static_cast<std::size_t>(r)][static_cast<std::size_t>(receiver)];
   return s;
 }
 
-bool reduces(Kind k) { return k == Kind::kAllReduce || k == Kind::kReduceScatter; }
+bool reduces(Kind k) {
+  return k == Kind::kAllReduce || k == Kind::kReduceScatter;
+}
 
 }  // namespace
 
@@ -387,7 +407,8 @@ std::size_t size_of(Type t) {
 std::string check(const Op& op, int ranks) {
   if (ranks < 1 || ranks > kMaxRanks) return fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks);
   if (reduces(op.kind) && op.type == Type::kInt64)
-    return fmt::format("type: int64 cannot be reduced by {}, expected float32, bfloat16 or int32", name(op.kind));
+    return fmt::format("type: int64 cannot be reduced by {}, expected float32, bfloat16 or int32",
+                       name(op.kind));
   if (op.kind == Kind::kBroadcast && (op.root < 0 || op.root >= ranks))
     return fmt::format("root: {}, expected 0 to {}", op.root, ranks - 1);
   if (op.in_place && (op.kind == Kind::kAllToAll || op.kind == Kind::kAllToAllV))
@@ -397,10 +418,12 @@ std::string check(const Op& op, int ranks) {
   if (op.kind == Kind::kAllToAllV) {
     const auto n = static_cast<std::size_t>(ranks);
     if (op.send_counts.size() != n)
-      return fmt::format("send_counts: {} rows, expected one for each of {} ranks", op.send_counts.size(), ranks);
+      return fmt::format("send_counts: {} rows, expected one for each of {} ranks", op.send_counts.size(),
+                         ranks);
     for (std::size_t r = 0; r < n; ++r)
       if (op.send_counts[r].size() != n)
-        return fmt::format("send_counts[{}]: {} counts, expected one for each of {} ranks", r, op.send_counts[r].size(), ranks);
+        return fmt::format("send_counts[{}]: {} counts, expected one for each of {} ranks", r,
+                           op.send_counts[r].size(), ranks);
   } else if (!op.send_counts.empty()) {
     return fmt::format("send_counts: given for {}, which takes count", name(op.kind));
   }
@@ -409,7 +432,8 @@ std::string check(const Op& op, int ranks) {
   for (const auto& row : op.send_counts)
     for (std::uint64_t v : row) largest = std::max(largest, v);
   if (largest > limit / size_of(op.type))
-    return fmt::format("count: {} elements of {} bytes, expected less than 4 GiB to one peer", largest, size_of(op.type));
+    return fmt::format("count: {} elements of {} bytes, expected less than 4 GiB to one peer", largest,
+                       size_of(op.type));
   return {};
 }
 
@@ -430,7 +454,8 @@ Sizes sizes(const Op& op, int rank, int ranks) {
 
 std::uint64_t in_place_offset(const Op& op, int rank) {
   const std::uint64_t one = op.count * size_of(op.type);
-  if (op.kind == Kind::kAllGather || op.kind == Kind::kReduceScatter) return static_cast<std::uint64_t>(rank) * one;
+  if (op.kind == Kind::kAllGather || op.kind == Kind::kReduceScatter)
+    return static_cast<std::uint64_t>(rank) * one;
   return 0;
 }
 
@@ -442,10 +467,12 @@ Algo choose(const Op& op, int ranks) {
 
 weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
   if (std::string why = check(op, ranks); !why.empty()) return weft::Status::error(why);
-  if (rank < 0 || rank >= ranks) return weft::Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
+  if (rank < 0 || rank >= ranks)
+    return weft::Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
   const auto n = static_cast<std::size_t>(ranks);
   if (target.memory.size() != n || target.conn.size() != n)
-    return weft::Status::error(fmt::format("target: {} memories and {} connections, expected {} of each", target.memory.size(), target.conn.size(), ranks));
+    return weft::Status::error(fmt::format("target: {} memories and {} connections, expected {} of each",
+                                           target.memory.size(), target.conn.size(), ranks));
 
   Graph g(op);
   const Context c{op, rank, ranks, target, g, size_of(op.type)};
@@ -454,37 +481,46 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
   switch (op.kind) {
     case Kind::kAllReduce:
       if (op.count == 0) break;
-      if (ranks == 1) g.copy(my.recv, my.send, one);
-      else if (choose(op, ranks) == Algo::kRing) ring_reduce(c);
-      else direct_reduce(c);
+      if (ranks == 1)
+        g.copy(my.recv, my.send, one);
+      else if (choose(op, ranks) == Algo::kRing)
+        ring_reduce(c);
+      else
+        direct_reduce(c);
       break;
     case Kind::kReduceScatter:
       if (op.count == 0) break;
-      if (ranks == 1) g.copy(my.recv, my.send, one);
-      else direct_reduce(c);
+      if (ranks == 1)
+        g.copy(my.recv, my.send, one);
+      else
+        direct_reduce(c);
       break;
     case Kind::kAllGather:
-      exchange(c, [&](int, int) { return one; }, [&](int s, int) { return c.mem(s).send; },
-               [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
+      exchange(
+          c, [&](int, int) { return one; }, [&](int s, int) { return c.mem(s).send; },
+          [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
       break;
     case Kind::kAllToAll:
-      exchange(c, [&](int, int) { return one; },
-               [&](int s, int r) { return c.mem(s).send + static_cast<std::uint64_t>(r) * one; },
-               [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
+      exchange(
+          c, [&](int, int) { return one; },
+          [&](int s, int r) { return c.mem(s).send + static_cast<std::uint64_t>(r) * one; },
+          [&](int s, int r) { return c.mem(r).recv + static_cast<std::uint64_t>(s) * one; });
       break;
     case Kind::kAllToAllV:
-      exchange(c,
-               [&](int s, int r) { return op.send_counts[static_cast<std::size_t>(s)][static_cast<std::size_t>(r)] * c.es; },
-               [&](int s, int r) { return c.mem(s).send + sum_row(op, s, r) * c.es; },
-               [&](int s, int r) { return c.mem(r).recv + sum_col(op, r, s) * c.es; });
+      exchange(
+          c,
+          [&](int s, int r) {
+            return op.send_counts[static_cast<std::size_t>(s)][static_cast<std::size_t>(r)] * c.es;
+          },
+          [&](int s, int r) { return c.mem(s).send + sum_row(op, s, r) * c.es; },
+          [&](int s, int r) { return c.mem(r).recv + sum_col(op, r, s) * c.es; });
       break;
     case Kind::kBroadcast:
-      exchange(c, [&](int s, int) { return s == op.root ? one : 0; }, [&](int s, int) { return c.mem(s).send; },
-               [&](int, int r) { return c.mem(r).recv; });
+      exchange(
+          c, [&](int s, int) { return s == op.root ? one : 0; }, [&](int s, int) { return c.mem(s).send; },
+          [&](int, int r) { return c.mem(r).recv; });
       break;
-    case Kind::kBarrier:
-      barrier(c);
-      break;
+    case Kind::kBarrier: barrier(c); break;
   }
   std::vector<Wqe> out = g.take();
   if (out.size() > std::numeric_limits<std::uint16_t>::max())

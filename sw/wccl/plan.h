@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective compiler: turns one collective into the work-queue entries of every rank. Pure functions, no device.
+// Collective compiler: turns one collective into the work-queue entries of every rank. Pure functions, no
+// device.
 //
-// Counts are elements and mean what they mean in NCCL: per rank for all_reduce and broadcast, received per rank for
-// reduce_scatter, sent per rank for all_gather, per pair for all_to_all. Results depend on plan and rank order only:
-// a sum is a left fold in the order fold_order() tells.
+// Counts are elements and mean what they mean in NCCL: per rank for all_reduce and broadcast, received per
+// rank for reduce_scatter, sent per rank for all_gather, per pair for all_to_all. Results depend on plan and
+// rank order only: a sum is a left fold in the order fold_order() tells.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,12 @@ inline constexpr int kMaxRanks = 16;
 struct Op {
   Kind kind = Kind::kBarrier;
   Type type = Type::kFloat32;
-  RedOp redop = RedOp::kSum;                             // all_reduce, reduce_scatter
-  std::uint64_t count = 0;                               // elements
-  int root = 0;                                          // broadcast
+  RedOp redop = RedOp::kSum;  // all_reduce, reduce_scatter
+  std::uint64_t count = 0;    // elements
+  int root = 0;               // broadcast
   bool in_place = false;
-  Algo algo = Algo::kAuto;                               // all_reduce; the others are direct
-  std::vector<std::vector<std::uint64_t>> send_counts;   // all_to_allv: [sender][receiver], elements
+  Algo algo = Algo::kAuto;                              // all_reduce; the others are direct
+  std::vector<std::vector<std::uint64_t>> send_counts;  // all_to_allv: [sender][receiver], elements
 };
 
 // An empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
@@ -50,8 +51,8 @@ struct Sizes {
 };
 Sizes sizes(const Op& op, int rank, int ranks);
 
-// Where an in-place operation's send buffer lies inside its receive buffer (bytes), and the other way round for
-// reduce_scatter (receive inside send).
+// Where an in-place operation's send buffer lies inside its receive buffer (bytes), and the other way round
+// for reduce_scatter (receive inside send).
 std::uint64_t in_place_offset(const Op& op, int rank);
 
 // What a plan must know of a rank's memory. Addresses are byte addresses at that rank.
@@ -69,11 +70,12 @@ enum class Sem { kReduce = 0, kGather = 1, kCredit = 2, kReady = 3 };
 inline std::uint16_t sem(std::uint16_t base, Sem purpose, int peer) {
   return static_cast<std::uint16_t>(base + static_cast<int>(purpose) * kMaxRanks + peer);
 }
-// Semaphores kCredit of every peer start at 1 (its scratch area is free); all others at 0. Every plan returns them there.
+// Semaphores kCredit of every peer start at 1 (its scratch area is free); all others at 0. Every plan returns
+// them there.
 
 struct Target {
-  std::vector<RankMemory> memory;      // of every rank, for this operation
-  std::vector<std::uint16_t> conn;     // conn[p]: this rank's connection to rank p
+  std::vector<RankMemory> memory;   // of every rank, for this operation
+  std::vector<std::uint16_t> conn;  // conn[p]: this rank's connection to rank p
   std::uint16_t sem_base = 0;
 };
 
@@ -85,9 +87,9 @@ Algo choose(const Op& op, int ranks);
 
 // A run of elements that is reduced in one order.
 struct Fold {
-  std::uint64_t first = 0;   // element of the full vector
+  std::uint64_t first = 0;  // element of the full vector
   std::uint64_t count = 0;
-  std::vector<int> order;    // ranks, leftmost first: ((order[0] op order[1]) op order[2]) ...
+  std::vector<int> order;  // ranks, leftmost first: ((order[0] op order[1]) op order[2]) ...
 };
 // all_reduce: folds that cover the vector; reduce_scatter: folds that cover ranks*count elements.
 std::vector<Fold> fold_order(const Op& op, int ranks);

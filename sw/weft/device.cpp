@@ -14,26 +14,32 @@ namespace {
 
 constexpr int kPolls = 100'000;  // rounds of a wait that a working node ends long before
 
-std::uint32_t cycles(double us, double mhz) { return static_cast<std::uint32_t>(std::lround(us * mhz)); }
+std::uint32_t cycles(double us, double mhz) {
+  return static_cast<std::uint32_t>(std::lround(us * mhz));
+}
 
 }  // namespace
 
 Result<Device> Device::open(Hal& hal) {
   Device d(hal);
   if (const auto id = hal.csr_read(regs::kId); id != regs::kIdValueReads)
-    return Status::error(fmt::format("ID register: {:#010x}, expected {:#010x}: no Weft node there", id, regs::kIdValueReads));
+    return Status::error(
+        fmt::format("ID register: {:#010x}, expected {:#010x}: no Weft node there", id, regs::kIdValueReads));
   const auto version = regs::kVersionMajor.get(hal.csr_read(regs::kVersion));
   if (version != regs::kVersionMajorReads)
-    return Status::error(fmt::format("VERSION register: {}, this driver knows {}", version, regs::kVersionMajorReads));
+    return Status::error(
+        fmt::format("VERSION register: {}, this driver knows {}", version, regs::kVersionMajorReads));
   if (const auto hash = hal.csr_read(regs::kInterface); hash != regs::kInterfaceHash)
-    return Status::error(fmt::format("INTERFACE register: {:#010x}, expected {:#010x}: node and driver are of different builds",
-                                     hash, regs::kInterfaceHash));
+    return Status::error(fmt::format(
+        "INTERFACE register: {:#010x}, expected {:#010x}: node and driver are of different builds", hash,
+        regs::kInterfaceHash));
   hal.csr_write(regs::kCtrl, regs::kCtrlSoftReset.put(1));
   for (int i = 0; regs::kIdleResetDone.get(hal.csr_read(regs::kIdle)) == 0; ++i) {
     if (i == kPolls) return Status::error("IDLE.reset_done: 0, the soft reset does not end");
     hal.relax();
   }
-  const auto c0 = hal.csr_read(regs::kCaps0), c1 = hal.csr_read(regs::kCaps1), c2 = hal.csr_read(regs::kCaps2);
+  const auto c0 = hal.csr_read(regs::kCaps0), c1 = hal.csr_read(regs::kCaps1),
+             c2 = hal.csr_read(regs::kCaps2);
   d.caps_.num_ports = regs::kCaps0NumPorts.get(c0);
   d.caps_.paths_per_port = regs::kCaps0PathsPerPort.get(c0);
   d.caps_.num_conns = regs::kCaps0NumConns.get(c0);
@@ -50,7 +56,8 @@ Status Device::load_firmware(std::span<const std::uint8_t> image) {
   hal_->csr_write(regs::kCtrl, 0);
   hal_->csr_write(regs::kFwAddr, 0);
   for (std::size_t i = 0; i < image.size(); i += 4)
-    hal_->csr_write(regs::kFwData, image[i] | image[i + 1] << 8 | image[i + 2] << 16 | static_cast<std::uint32_t>(image[i + 3]) << 24);
+    hal_->csr_write(regs::kFwData, image[i] | image[i + 1] << 8 | image[i + 2] << 16 |
+                                       static_cast<std::uint32_t>(image[i + 3]) << 24);
   hal_->csr_write(regs::kCtrl, regs::kCtrlCpuRun.put(1));
   for (int i = 0; hal_->csr_read(regs::kCpuStatus) == 0; ++i) {
     if (i == kPolls) return Status::error("CPU_STATUS: 0, the firmware does not start");
@@ -94,7 +101,8 @@ Status Device::set_transport(const TransportConfig& config) {
 Status Device::set_completion_ring(std::uint64_t addr, unsigned entries) {
   if (!std::has_single_bit(entries) || entries < 2)
     return Status::error(fmt::format("completion ring: {} entries, expected a power of two", entries));
-  if (addr % 64 != 0) return Status::error(fmt::format("completion ring: address {:#x} is no multiple of 64", addr));
+  if (addr % 64 != 0)
+    return Status::error(fmt::format("completion ring: address {:#x} is no multiple of 64", addr));
   const std::vector<std::uint8_t> zero(std::size_t{64} * entries, 0);
   hal_->mem_write(addr, zero.data(), zero.size());
   const cfg::Cq c{.last = entries - 1, .base = addr};
@@ -108,17 +116,24 @@ Status Device::set_completion_ring(std::uint64_t addr, unsigned entries) {
 
 Result<Region> Device::add_region(std::uint64_t base, std::uint64_t size, const Rights& rights) {
   if (size == 0 || base + size < base)
-    return Status::error(fmt::format("region: {} bytes at {:#x}, expected at least one and no wrap", size, base));
+    return Status::error(
+        fmt::format("region: {} bytes at {:#x}, expected at least one and no wrap", size, base));
   unsigned index = 0;
   while (index < region_used_.size() && region_used_[index]) ++index;
-  if (index == region_used_.size()) return Status::error(fmt::format("region: all {} of the node are in use", region_used_.size()));
+  if (index == region_used_.size())
+    return Status::error(fmt::format("region: all {} of the node are in use", region_used_.size()));
   region_used_[index] = true;
   // Keys are not reused, so that a late packet for a removed region does not fit its successor.
   key_salt_ = key_salt_ * 1664525 + 1013904223;
   const std::uint32_t low = std::bit_ceil(caps_.num_regions) - 1;
   Region r{index, (key_salt_ & ~low) | index, base, size, rights};
-  const cfg::Region c{.valid = true, .key = r.key, .remote_write = rights.remote_write, .local_read = rights.local_read,
-                      .local_write = rights.local_write, .base = base, .limit = base + size};
+  const cfg::Region c{.valid = true,
+                      .key = r.key,
+                      .remote_write = rights.remote_write,
+                      .local_read = rights.local_read,
+                      .local_write = rights.local_write,
+                      .base = base,
+                      .limit = base + size};
   configure(table_of(c), index, c.words());
   return r;
 }
@@ -134,20 +149,26 @@ void Device::set_semaphore(unsigned index, std::uint32_t value) {
   configure(table_of(c), index, c.words());
 }
 
-Status Device::connect(const ConnectionEnd& local, const ConnectionEnd& remote, const ConnectionConfig& config) {
+Status Device::connect(const ConnectionEnd& local, const ConnectionEnd& remote,
+                       const ConnectionConfig& config) {
   if (local.conn >= caps_.num_conns)
     return Status::error(fmt::format("connection: {}, expected 0 to {}", local.conn, caps_.num_conns - 1));
   if (local.incarnation != remote.incarnation)
-    return Status::error(fmt::format("connection {}: incarnation {} here, {} at the peer", local.conn, local.incarnation, remote.incarnation));
+    return Status::error(fmt::format("connection {}: incarnation {} here, {} at the peer", local.conn,
+                                     local.incarnation, remote.incarnation));
   const std::size_t ports = caps_.num_ports;
-  if (local.ports.size() != ports || remote.ports.size() != ports || local.psn.size() != ports || remote.psn.size() != ports)
-    return Status::error(fmt::format("connection {}: the peer has {} ports, this node {}: they must be as many", local.conn,
-                                     remote.ports.size(), ports));
+  if (local.ports.size() != ports || remote.ports.size() != ports || local.psn.size() != ports ||
+      remote.psn.size() != ports)
+    return Status::error(
+        fmt::format("connection {}: the peer has {} ports, this node {}: they must be as many", local.conn,
+                    remote.ports.size(), ports));
   const unsigned paths = config.paths_per_port == 0 ? caps_.paths_per_port : config.paths_per_port;
   if (paths > caps_.paths_per_port)
-    return Status::error(fmt::format("connection {}: {} paths a port, the node has {}", local.conn, paths, caps_.paths_per_port));
+    return Status::error(fmt::format("connection {}: {} paths a port, the node has {}", local.conn, paths,
+                                     caps_.paths_per_port));
   if (config.share <= 0 || config.share > 1)
-    return Status::error(fmt::format("connection {}: share {}, expected more than 0 and at most 1", local.conn, config.share));
+    return Status::error(
+        fmt::format("connection {}: share {}, expected more than 0 and at most 1", local.conn, config.share));
   const double line = transport_.line_gbps * 1000 / 8 / transport_.clock_mhz;  // bytes a cycle
   for (unsigned p = 0; p < ports; ++p) {
     const cfg::Conn c{.valid = true,
@@ -170,7 +191,8 @@ Status Device::ring(wire::Doorbell d) {
   if (d.subgraph >= caps_.num_subgraphs)
     return Status::error(fmt::format("subgraph: {}, expected 0 to {}", d.subgraph, caps_.num_subgraphs - 1));
   if (outstanding_ >= ring_entries_)  // the engine has no consumer index: never more than the ring holds
-    return Status::error(fmt::format("doorbell: {} completions are unread, the ring holds no more", outstanding_));
+    return Status::error(
+        fmt::format("doorbell: {} completions are unread, the ring holds no more", outstanding_));
   std::uint8_t bytes[wire::Doorbell::kBytes];
   d.pack(bytes);
   hal_->doorbell(bytes);
@@ -178,7 +200,8 @@ Status Device::ring(wire::Doorbell d) {
   return {};
 }
 
-Status Device::post_register(unsigned subgraph, std::uint64_t entries_addr, std::uint32_t count, std::uint64_t cookie) {
+Status Device::post_register(unsigned subgraph, std::uint64_t entries_addr, std::uint32_t count,
+                             std::uint64_t cookie) {
   wire::Doorbell d;
   d.op = wire::DbOp::REGISTER;
   d.subgraph = static_cast<std::uint16_t>(subgraph);
@@ -198,14 +221,21 @@ wire::Doorbell simple(wire::DbOp op, unsigned subgraph, std::uint64_t cookie) {
 }
 }  // namespace
 
-Status Device::post_launch(unsigned subgraph, std::uint64_t cookie) { return ring(simple(wire::DbOp::LAUNCH, subgraph, cookie)); }
-Status Device::post_unregister(unsigned subgraph, std::uint64_t cookie) { return ring(simple(wire::DbOp::UNREGISTER, subgraph, cookie)); }
-Status Device::post_abort(unsigned subgraph, std::uint64_t cookie) { return ring(simple(wire::DbOp::ABORT, subgraph, cookie)); }
+Status Device::post_launch(unsigned subgraph, std::uint64_t cookie) {
+  return ring(simple(wire::DbOp::LAUNCH, subgraph, cookie));
+}
+Status Device::post_unregister(unsigned subgraph, std::uint64_t cookie) {
+  return ring(simple(wire::DbOp::UNREGISTER, subgraph, cookie));
+}
+Status Device::post_abort(unsigned subgraph, std::uint64_t cookie) {
+  return ring(simple(wire::DbOp::ABORT, subgraph, cookie));
+}
 
 bool Device::poll(wire::Cqe* out) {
   if (ring_entries_ == 0) return false;
   std::uint8_t bytes[wire::Cqe::kBytes];
-  hal_->mem_read(ring_addr_ + std::uint64_t{(next_seq_ - 1) % ring_entries_} * wire::Cqe::kBytes, bytes, sizeof bytes);
+  hal_->mem_read(ring_addr_ + std::uint64_t{(next_seq_ - 1) % ring_entries_} * wire::Cqe::kBytes, bytes,
+                 sizeof bytes);
   const wire::Cqe e = wire::Cqe::unpack(bytes);
   if (e.seq != next_seq_) return false;
   ++next_seq_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver of one node: registers, regions, connections, semaphores, subgraphs, completions. Knows the hardware only
-// through weft::Hal, so the same code drives a simulated node and a board.
+// Driver of one node: registers, regions, connections, semaphores, subgraphs, completions. Knows the hardware
+// only through weft::Hal, so the same code drives a simulated node and a board.
 //
-// Everything that the host must wait for arrives as a completion entry: post_*() rings a doorbell and returns at once,
-// poll() hands out what has arrived. One thread at a time per Device.
+// Everything that the host must wait for arrives as a completion entry: post_*() rings a doorbell and returns
+// at once, poll() hands out what has arrived. One thread at a time per Device.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,12 @@ struct PortAddress {
 // Times in microseconds of the node's clock.
 struct TransportConfig {
   double clock_mhz = 322.265625;
-  double line_gbps = 100;        // of one port
-  unsigned mtu = 4096;           // payload bytes of a full packet: 256, 512, 1024, 2048 or 4096
-  unsigned retry_limit = 24;     // unanswered probes of one path that fail its connection
-  double probe_min_us = 2;       // shortest wait between probes
-  double rtt_init_us = 20;       // assumed before the first sample
-  double ack_hold_us = 0.5;      // an ack that nothing hurries may wait so long to coalesce
+  double line_gbps = 100;     // of one port
+  unsigned mtu = 4096;        // payload bytes of a full packet: 256, 512, 1024, 2048 or 4096
+  unsigned retry_limit = 24;  // unanswered probes of one path that fail its connection
+  double probe_min_us = 2;    // shortest wait between probes
+  double rtt_init_us = 20;    // assumed before the first sample
+  double ack_hold_us = 0.5;   // an ack that nothing hurries may wait so long to coalesce
 };
 
 struct Rights {
@@ -58,17 +58,17 @@ struct Region {
 
 // What one end of a connection tells the other, out of band.
 struct ConnectionEnd {
-  std::uint16_t conn = 0;                 // its connection number
-  std::uint16_t incarnation = 0;          // must be the same at both ends
+  std::uint16_t conn = 0;         // its connection number
+  std::uint16_t incarnation = 0;  // must be the same at both ends
   std::vector<PortAddress> ports;
-  std::vector<std::uint32_t> psn;         // per port: first PSN it sends on every path, 24 bits
+  std::vector<std::uint32_t> psn;  // per port: first PSN it sends on every path, 24 bits
 };
 
 struct ConnectionConfig {
-  unsigned paths_per_port = 0;            // 0: all the node has
-  std::uint16_t sport = 0xc000;           // UDP source port of path 0
-  double share = 1.0;                     // of a port's line rate
-  double init_cap_bytes = 64 * 1024;      // in flight on a port before its first ack
+  unsigned paths_per_port = 0;        // 0: all the node has
+  std::uint16_t sport = 0xc000;       // UDP source port of path 0
+  double share = 1.0;                 // of a port's line rate
+  double init_cap_bytes = 64 * 1024;  // in flight on a port before its first ack
 };
 
 class Device {
@@ -79,7 +79,8 @@ class Device {
   const Caps& caps() const { return caps_; }
   Hal& hal() { return *hal_; }
 
-  // Loads the image (bytes of little-endian 32-bit words) and starts CPU-M; waits until it reports that it runs.
+  // Loads the image (bytes of little-endian 32-bit words) and starts CPU-M; waits until it reports that it
+  // runs.
   Status load_firmware(std::span<const std::uint8_t> image);
   void set_port(unsigned port, const PortAddress& address);
   Status set_transport(const TransportConfig& config);
@@ -97,7 +98,8 @@ class Device {
   Status connect(const ConnectionEnd& local, const ConnectionEnd& remote, const ConnectionConfig& config);
 
   // Doorbells; each makes one completion with the cookie.
-  Status post_register(unsigned subgraph, std::uint64_t entries_addr, std::uint32_t count, std::uint64_t cookie);
+  Status post_register(unsigned subgraph, std::uint64_t entries_addr, std::uint32_t count,
+                       std::uint64_t cookie);
   Status post_launch(unsigned subgraph, std::uint64_t cookie);
   Status post_unregister(unsigned subgraph, std::uint64_t cookie);
   Status post_abort(unsigned subgraph, std::uint64_t cookie);

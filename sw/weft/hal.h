@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hardware access: all that the driver needs of a node. The simulator implements it over a Verilated node, a board over
-// PCIe; the driver knows neither.
+// Hardware access: all that the driver needs of a node. The simulator implements it over a Verilated node, a
+// board over PCIe; the driver knows neither.
 //
-// Order: csr_write and doorbell are posted and reach the node in the order of the calls, whatever the mix. csr_read comes
-// after every earlier csr_write and doorbell and returns when the node has answered (all ones when it cannot, as a dead
-// PCIe function reads). Memory accesses take effect at once: what mem_write wrote is seen by every read that the node
-// starts afterwards; mem_read sees every write that the node's memory has acknowledged.
-// One thread at a time per node.
+// Order: csr_write and doorbell are posted and reach the node in the order of the calls, whatever the mix.
+// csr_read comes after every earlier csr_write and doorbell and returns when the node has answered (all ones
+// when it cannot, as a dead PCIe function reads). Memory accesses take effect at once: what mem_write wrote
+// is seen by every read that the node starts afterwards; mem_read sees every write that the node's memory has
+// acknowledged. One thread at a time per node.
 #pragma once
 
 #include <cstddef>

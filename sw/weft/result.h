@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors as values: a text of one line that names the offending thing, or nothing. Exceptions do not leave a library.
+// Errors as values: a text of one line that names the offending thing, or nothing. Exceptions do not leave a
+// library.
 #pragma once
 
 #include <optional>
@@ -29,8 +30,8 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}              // NOLINT: implicit by intent
-  Result(Status status) : status_(std::move(status)) {}      // NOLINT: implicit by intent
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by intent
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by intent
   bool ok() const { return value_.has_value(); }
   const std::string& error() const { return status_.text(); }
   Status status() const { return status_; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a workload on a cluster through driver and collective library, as an application would, and checks every byte.
+// Runs a workload on a cluster through driver and collective library, as an application would, and checks
+// every byte.
 #pragma once
 
 #include <functional>
@@ -25,21 +26,22 @@ struct RunnerConfig {
   weft::ConnectionConfig connection;
   int start_psn = -1;
   uint64_t seed = 1;
-  double limit_us = 100'000;          // model time an operation may take
+  double limit_us = 100'000;  // model time an operation may take
   std::vector<uint8_t> firmware;
-  unsigned corrupt_result = 0;        // for the checker's own test: flips so many bytes of results before they are checked
+  unsigned corrupt_result =
+      0;  // for the checker's own test: flips so many bytes of results before they are checked
 };
 
 struct OpReport {
   wccl::Op op;
-  uint64_t bytes = 0;       // size as nccl-tests counts it
-  double time_ns = 0;       // of one repeat, mean
-  double algbw_gbps = 0;    // gigabytes a second
+  uint64_t bytes = 0;     // size as nccl-tests counts it
+  double time_ns = 0;     // of one repeat, mean
+  double algbw_gbps = 0;  // gigabytes a second
   double busbw_gbps = 0;
-  double line_pct = 0;      // busbw of the line rate of all ports of a node
-  TrafficCounts traffic;    // of all repeats
-  uint64_t wrong = 0;       // bytes of results or of anything else that are not what they must be
-  std::string failure;      // the collective failed: why
+  double line_pct = 0;    // busbw of the line rate of all ports of a node
+  TrafficCounts traffic;  // of all repeats
+  uint64_t wrong = 0;     // bytes of results or of anything else that are not what they must be
+  std::string failure;    // the collective failed: why
 };
 
 class Runner {
@@ -52,7 +54,8 @@ class Runner {
 
   // Opens all devices, loads firmware, connects all ranks.
   Status setup();
-  // Runs operation `index`; the report is complete even when the collective fails. An error is a broken simulation.
+  // Runs operation `index`; the report is complete even when the collective fails. An error is a broken
+  // simulation.
   Result<OpReport> run(size_t index);
   // Lets the cluster come to rest and checks what must hold at the end of every run.
   Status finish();

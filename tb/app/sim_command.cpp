@@ -143,7 +143,8 @@ Result<std::vector<uint8_t>> read_firmware() {
 int run_twin(const std::string& waves, int argc, char** argv) {
   std::string program = (fs::read_symlink("/proc/self/exe").parent_path() / "weft_fst").string();
   if (!fs::exists(program))
-    return bad_input(fmt::format("--waves = {}: {} is not built (make weft ARGS=--waves builds it)", waves, program));
+    return bad_input(
+        fmt::format("--waves = {}: {} is not built (make weft ARGS=--waves builds it)", waves, program));
   std::vector<char*> args{program.data()};
   args.insert(args.end(), argv, argv + argc);
   args.push_back(nullptr);
@@ -358,9 +359,9 @@ int sim_command(int argc, char** argv) {
   app.add_option("--pcap", o.pcap, "folder for node<k>_port<p>.pcap");
   app.add_option("--timeline", o.timeline,
                  "Chrome/Perfetto timeline of entries, packets, losses and resends (JSON)");
-  app.add_option(
-      "--waves", o.waves,
-      "FST waves: F[:node[:from_us:to_us]]; runs build/weft_fst, which make sim builds when ARGS has --waves");
+  app.add_option("--waves", o.waves,
+                 "FST waves: F[:node[:from_us:to_us]]; runs build/weft_fst, which make sim builds when ARGS "
+                 "has --waves");
   app.add_option("--json", o.json, "results, counters and speed (JSON)");
   app.add_flag("--counters", o.counters, "print what the hardware counted, summed over nodes");
   app.add_option("--corrupt-result", o.corrupt,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario file as `weft sim` reads it: the cluster (tb/scenario.h) and, in sections of its own, how the nodes are set up.
+// A scenario file as `weft sim` reads it: the cluster (tb/scenario.h) and, in sections of its own, how the
+// nodes are set up.
 //
 //   [transport]   # per node; times in microseconds
 //   mtu = 4096  retry_limit = 24  probe_min_us = 2  rtt_init_us = 20  ack_hold_us = 0.5

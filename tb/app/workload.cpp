@@ -42,9 +42,11 @@ Result<Workload> load_workload(const std::string& path) {
     WorkloadOp o;
     if (!t.has("kind")) t.error("kind", "the collective's name");
     parse(t, "kind", o.op.kind,
-          {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll, Kind::kAllToAllV, Kind::kBroadcast, Kind::kBarrier});
+          {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll, Kind::kAllToAllV,
+           Kind::kBroadcast, Kind::kBarrier});
     if (o.op.kind != Kind::kBarrier && !t.has("type")) t.error("type", "the elements' type");
-    parse(t, "type", o.op.type, {wccl::Type::kFloat32, wccl::Type::kBfloat16, wccl::Type::kInt32, wccl::Type::kInt64});
+    parse(t, "type", o.op.type,
+          {wccl::Type::kFloat32, wccl::Type::kBfloat16, wccl::Type::kInt32, wccl::Type::kInt64});
     parse(t, "redop", o.op.redop, {wccl::RedOp::kSum, wccl::RedOp::kMax, wccl::RedOp::kMin});
     parse(t, "algo", o.op.algo, {wccl::Algo::kAuto, wccl::Algo::kDirect, wccl::Algo::kRing});
     int64_t count = 0;

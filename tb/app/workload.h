@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A workload: collectives that a set of ranks runs one after the other. Read from TOML; see docs/workloads.md.
+// A workload: collectives that a set of ranks runs one after the other. Read from TOML; see
+// docs/workloads.md.
 #pragma once
 
 #include <cstdint>

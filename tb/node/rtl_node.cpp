@@ -73,7 +73,8 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
       if (!waves_) wave_error_ = Status::error(fmt::format("{}: cannot be written", env.waves.file));
     }
   }
-  // Settle with clock low: assertions look at values from before the edge, and the first edge must find reset.
+  // Settle with clock low: assertions look at values from before the edge, and the first edge must find
+  // reset.
   model_->enter();
   model_->eval(0);
 }

@@ -66,14 +66,18 @@ struct Trial {
       }
       out.ops.push_back(r.take());
       const auto& o = out.ops.back();
-      if (!o.failure.empty()) out.error = o.failure;
-      else if (o.wrong != 0) out.error = std::to_string(o.wrong) + " wrong bytes";
-      else if (o.traffic.needless_resent != 0 && !resends_may_be_needless) out.error = "needless resend";
+      if (!o.failure.empty())
+        out.error = o.failure;
+      else if (o.wrong != 0)
+        out.error = std::to_string(o.wrong) + " wrong bytes";
+      else if (o.traffic.needless_resent != 0 && !resends_may_be_needless)
+        out.error = "needless resend";
     }
     if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
     out.traffic = cluster.value()->traffic();
     out.fabric = cluster.value()->fabric();
-    if (out.error.empty() && !out.fabric.balanced()) out.error = "frames in do not equal frames out and drops";
+    if (out.error.empty() && !out.fabric.balanced())
+      out.error = "frames in do not equal frames out and drops";
     return out;
   }
 };
@@ -110,7 +114,8 @@ inline tb::Workload everything(int n, std::uint64_t scale) {
   w.ops.back().op.root = n - 1;
   w.ops.push_back(op(Kind::kAllReduce, 0));
   tb::WorkloadOp v = op(Kind::kAllToAllV, 0, Type::kInt32);
-  v.op.send_counts.assign(static_cast<std::size_t>(n), std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
+  v.op.send_counts.assign(static_cast<std::size_t>(n),
+                          std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
   for (auto& row : v.op.send_counts)
     for (auto& c : row) c = rng.chance(0.3) ? 0 : rng.below(2 * scale);
   w.ops.push_back(v);

@@ -46,14 +46,31 @@ void all_sizes(double loss, const char* fault = "", double rate = 0) {
 
 }  // namespace
 
-TEST_CASE("system: every collective on 1 to 9 nodes without loss", "[system]") { all_sizes(0); }
-TEST_CASE("system: every collective on 1 to 9 nodes at 1 % loss", "[system][random]") { all_sizes(0.01); }
-TEST_CASE("system: every collective on 1 to 9 nodes at 10 % loss", "[system][random]") { all_sizes(0.1); }
-TEST_CASE("system: every collective while frames of a path overtake each other", "[system][random]") { all_sizes(0, "reorder", 0.05); }
-TEST_CASE("system: every collective while paths differ by microseconds causes no resend", "[system][random]") { all_sizes(0, "jitter", 4000); }
-TEST_CASE("system: every collective while frames are duplicated", "[system][random]") { all_sizes(0, "duplicate", 0.1); }
-TEST_CASE("system: every collective while frames are corrupted", "[system][random]") { all_sizes(0, "corrupt", 0.05); }
-TEST_CASE("system: every collective while memory stalls", "[system][random]") { all_sizes(0.01, "stall", 0.5); }
+TEST_CASE("system: every collective on 1 to 9 nodes without loss", "[system]") {
+  all_sizes(0);
+}
+TEST_CASE("system: every collective on 1 to 9 nodes at 1 % loss", "[system][random]") {
+  all_sizes(0.01);
+}
+TEST_CASE("system: every collective on 1 to 9 nodes at 10 % loss", "[system][random]") {
+  all_sizes(0.1);
+}
+TEST_CASE("system: every collective while frames of a path overtake each other", "[system][random]") {
+  all_sizes(0, "reorder", 0.05);
+}
+TEST_CASE("system: every collective while paths differ by microseconds causes no resend",
+          "[system][random]") {
+  all_sizes(0, "jitter", 4000);
+}
+TEST_CASE("system: every collective while frames are duplicated", "[system][random]") {
+  all_sizes(0, "duplicate", 0.1);
+}
+TEST_CASE("system: every collective while frames are corrupted", "[system][random]") {
+  all_sizes(0, "corrupt", 0.05);
+}
+TEST_CASE("system: every collective while memory stalls", "[system][random]") {
+  all_sizes(0.01, "stall", 0.5);
+}
 
 TEST_CASE("system: 16 ranks", "[system]") {
   Trial t;

@@ -8,7 +8,8 @@ using namespace weft::test;
 namespace tb = weft::tb;
 
 TEST_CASE("system: any single packet may be lost", "[system]") {
-  // Coyote PR27; ucx #6000. Each frame of a short run is lost in turn: data, ack, probe, first and last of a message.
+  // Coyote PR27; ucx #6000. Each frame of a short run is lost in turn: data, ack, probe, first and last of a
+  // message.
   auto make = [] {
     Trial t;
     t.workload.ranks = 2;

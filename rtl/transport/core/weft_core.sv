@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared core of the transport: messages of all connections, above the port slices. Left and right half are independent:
-// weft_core_tx sends (segmenter, resend lists, completions), weft_core_rx receives (open-message counters, signals).
+// Shared core of the transport: messages of all connections, above the port slices. Left and right
+// half are independent:
+// weft_core_tx sends (segmenter, resend lists, completions), weft_core_rx receives (open-message
+// counters, signals).
 `default_nettype none
 module weft_core
   import weft_pkg::*;
@@ -44,7 +46,8 @@ module weft_core
     input  wire                       sig_ready_i,
     output signal_t                   sig_o,
 
-    output logic [4:0] cnt_o,  // {bad packet, message received, pull put off, message failed, message sent}
+    // {bad packet, message received, pull put off, message failed, message sent}
+    output logic [4:0] cnt_o,
     output logic       idle_o
 );
   logic tx_idle, rx_idle;

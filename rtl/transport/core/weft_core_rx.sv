@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receiver's side of the shared core: counts the bytes of every open message, and lets signals act in message order, so
-// that a flag never overtakes the data of an earlier message whatever path brought it. 64 open messages a stream (the
-// sender keeps within that). One packet a 5 cycles, and 3 more for every message that completes in order behind it.
+// Receiver's side of the shared core: counts the bytes of every open message, and lets signals act
+// in message order, so
+// that a flag never overtakes the data of an earlier message whatever path brought it. 64 open
+// messages a stream (the
+// sender keeps within that). One packet a 5 cycles, and 3 more for every message that completes in
+// order behind it.
 // Does not: look at addresses or keys (weft_rx_path did), acknowledge. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -27,7 +30,8 @@ module weft_core_rx
     output signal_t sig_o,
 
     output logic evt_msg_o,  // a message completed in order
-    output logic evt_bad_o,  // a packet whose message number or length contradicts what came before: ignored
+    // a packet whose message number or length contradicts what came before: ignored
+    output logic evt_bad_o,
     output logic idle_o      // no packet being counted
 );
   localparam int unsigned ConnW = $clog2(NumConns);
@@ -55,15 +59,15 @@ module weft_core_rx
     StDrainTest   // and completes too if it is done
   } state_e;
 
-  state_e state_q;
-  logic all_q;                 // StClear covers every connection
-  logic [ConnW+WinW-1:0] clear_q;
-  logic turn_q;
-  rx_commit_t pkt_q;
+  state_e                      state_q;
+  logic                        all_q;  // StClear covers every connection
+  logic       [ConnW+WinW-1:0] clear_q;
+  logic                        turn_q;
+  rx_commit_t                  pkt_q;
 
-  logic cfg_pend_q;
-  cidx_t cfg_conn_q;
-  wire cfg_hit = cfg_i.valid && cfg_i.kind == CfgConn;
+  logic                        cfg_pend_q;
+  cidx_t                       cfg_conn_q;
+  wire                         cfg_hit = cfg_i.valid && cfg_i.kind == CfgConn;
   always_ff @(posedge clk_i) begin
     if (rst_i) cfg_pend_q <= 1'b0;
     else if (cfg_hit) cfg_pend_q <= 1'b1;
@@ -87,11 +91,12 @@ module weft_core_rx
     assign commit_ready_o[p] = take && port == pidx_t'(p);
   end
 
-  // ---- tables -----------------------------------------------------------------------------------------------------
+  // ---- tables -----------------------------------------------------------------------------------
   (* ram_style = "block" *) open_t open_mem[NumConns*MSG_WINDOW];
-  open_t open_q, open_d;  // as read; nothing else loads open_q, so that it is the RAM's output register
-  open_t drain_q;         // the message that completes
-  logic open_we;
+  // as read; nothing else loads open_q, so that it is the RAM's output register
+  open_t open_q, open_d;
+  open_t drain_q;  // the message that completes
+  logic  open_we;
   logic [ConnW+WinW-1:0] open_wa, open_ra;
   logic [15:0] head_mem[NumConns];  // oldest message not yet complete
   logic [15:0] head_q;
@@ -114,20 +119,26 @@ module weft_core_rx
     open_we = 1'b0;
     open_wa = {c, pkt_q.msg_no[WinW-1:0]};
     open_ra = {c, state_q == StRead ? pkt_q.msg_no[WinW-1:0] : head_q[WinW-1:0]};
-    open_d = '{done: done, signal: pkt_q.signal, sem: pkt_q.sem, value: pkt_q.value, bytes: bytes_q};
+    open_d = '{
+        done: done,
+        signal: pkt_q.signal,
+        sem: pkt_q.sem,
+        value: pkt_q.value,
+        bytes: bytes_q
+    };
     head_we = 1'b0;
     unique case (state_q)
       StClear: begin
         open_we = 1'b1;
         open_wa = clear_q;
-        open_d = '0;
+        open_d  = '0;
         head_we = 1'b1;
       end
-      StExec: open_we = !bad;
+      StExec:  open_we = !bad;
       StDrain: begin
         open_we = sig_room;
         open_wa = {c, head_q[WinW-1:0]};
-        open_d = '0;
+        open_d  = '0;
         head_we = sig_room;
       end
       default: ;
@@ -139,7 +150,9 @@ module weft_core_rx
     if (state_q == StRead || state_q == StDrainRead) open_q <= open_mem[open_ra];
     if (state_q == StExec) drain_q <= open_d;
     else if (state_q == StDrainTest) drain_q <= open_q;
-    if (head_we) head_mem[state_q == StClear ? clear_q[ConnW+WinW-1:WinW] : c] <= state_q == StClear ? 16'd0 : head_q + 16'd1;
+    if (head_we)
+      head_mem[state_q == StClear ? clear_q[ConnW+WinW-1:WinW] : c] <=
+          state_q == StClear ? 16'd0 : head_q + 16'd1;
     if (state_q == StRead) head_q <= head_mem[c];
     else if (state_q == StDrain && sig_room) head_q <= head_q + 16'd1;
     if (state_q == StIdle) pkt_q <= commit_i[port];
@@ -160,12 +173,12 @@ module weft_core_rx
           if (all_q ? &clear_q : &clear_q[WinW-1:0]) state_q <= StIdle;
         end
         StIdle: begin
-          all_q <= 1'b0;
+          all_q   <= 1'b0;
           clear_q <= {cfg_conn_q, WinW'(0)};
           if (cfg_pend_q) state_q <= StClear;
           else if (take) begin
             state_q <= StRead;
-            turn_q <= !turn_q;
+            turn_q  <= !turn_q;
           end
         end
         StRead: state_q <= StCount;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sender's side of the shared core: keeps the messages of every connection in posting order, hands the next packet of a
-// connection to whichever port asks (lost packets first), and completes messages in order when all their packets are
-// delivered. One operation at a time, 4 cycles each (a pull answers 3 cycles after its operation, in a pipeline of its
-// own; every further message that completes takes 3), so the tables are plain synchronous RAMs without forwarding.
-// A message lives in the slot its tag names: the engine's window bounds how many there are. Places in the resend lists
-// cannot run out, because no new packet leaves while as many packets are outstanding as there are places.
+// Sender's side of the shared core: keeps the messages of every connection in posting order, hands
+// the next packet of a
+// connection to whichever port asks (lost packets first), and completes messages in order when all
+// their packets are
+// delivered. One operation at a time, 4 cycles each (a pull answers 3 cycles after its operation,
+// in a pipeline of its
+// own; every further message that completes takes 3), so the tables are plain synchronous RAMs
+// without forwarding.
+// A message lives in the slot its tag names: the engine's window bounds how many there are. Places
+// in the resend lists
+// cannot run out, because no new packet leaves while as many packets are outstanding as there are
+// places.
 // Does not: choose paths or ports, know windows, time anything. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -15,7 +21,8 @@ module weft_core_tx
     parameter int unsigned NumPorts  = 2,
     parameter int unsigned NumConns  = 64,
     parameter int unsigned NumMsgs   = 256,
-    parameter int unsigned NumResend = 2048  // packets outstanding at most, all connections together; power of two
+    // packets outstanding at most, all connections together; power of two
+    parameter int unsigned NumResend = 2048
 ) (
     input wire  clk_i,
     input wire  rst_i,
@@ -36,12 +43,13 @@ module weft_core_tx
     input  wire   [NumPorts-1:0] avail_ready_i,
     output conn_t [NumPorts-1:0] avail_conn_o,
 
-    // The next packet of a connection. One pull outstanding a port; the answer is a pulse to that port.
-    input  wire   [NumPorts-1:0] pull_valid_i,
-    output logic  [NumPorts-1:0] pull_ready_o,
-    input  conn_t [NumPorts-1:0] pull_conn_i,
-    output logic  [NumPorts-1:0] pull_rsp_valid_o,
-    output pull_rsp_t            pull_rsp_o,
+    // The next packet of a connection. One pull outstanding a port; the answer is a pulse to that
+    // port.
+    input  wire       [NumPorts-1:0] pull_valid_i,
+    output logic      [NumPorts-1:0] pull_ready_o,
+    input  conn_t     [NumPorts-1:0] pull_conn_i,
+    output logic      [NumPorts-1:0] pull_rsp_valid_o,
+    output pull_rsp_t                pull_rsp_o,
 
     // What became of a packet. A failed connection's packets come back too, as lost.
     input  wire     [NumPorts-1:0] settle_valid_i,
@@ -91,7 +99,7 @@ module weft_core_tx
 
   typedef struct packed {
     logic [15:0] msg_no;
-    logic [23:0] last_pkt;     // packets - 1
+    logic [23:0] last_pkt;  // packets - 1
     logic        signal;
     sem_t        sem;
     logic [31:0] value;
@@ -122,25 +130,25 @@ module weft_core_tx
     OpcReq
   } op_e;
 
-  state_e state_q;
-  op_e op_q;
-  pidx_t port_q;
-  cidx_t c_q;
-  midx_t m_q;                   // message of a settle or request
-  tx_req_t req_q;
-  settle_t set_q;
-  err_e fail_status_q;
-  cidx_t init_q;
-  logic [ResW:0] out_q;         // packets outstanding: unsettled at a port, or in a resend list
-  logic [MsgW:0] open_q;        // messages open
+  state_e               state_q;
+  op_e                  op_q;
+  pidx_t                port_q;
+  cidx_t                c_q;
+  midx_t                m_q;  // message of a settle or request
+  tx_req_t              req_q;
+  settle_t              set_q;
+  err_e                 fail_status_q;
+  cidx_t                init_q;
+  logic        [ResW:0] out_q;  // packets outstanding: unsettled at a port, or in a resend list
+  logic        [MsgW:0] open_q;  // messages open
 
-  // ---- configuration ------------------------------------------------------------------------------------------------
-  logic cfg_pend_q;
-  cidx_t cfg_conn_q;
-  logic [3:0] mtu_q;
-  wire cfg_conn_hit = cfg_i.valid && cfg_i.kind == CfgConn;
-  wire cfg_take = state_q == StIdle && cfg_pend_q;
-  cfg_global_t cfg_global;
+  // ---- configuration ----------------------------------------------------------------------------
+  logic                 cfg_pend_q;
+  cidx_t                cfg_conn_q;
+  logic        [   3:0] mtu_q;
+  wire                  cfg_conn_hit = cfg_i.valid && cfg_i.kind == CfgConn;
+  wire                  cfg_take = state_q == StIdle && cfg_pend_q;
+  cfg_global_t          cfg_global;
   assign cfg_global = cfg_global_t'(cfg_i.data[$bits(cfg_global_t)-1:0]);
 
   always_ff @(posedge clk_i) begin
@@ -155,9 +163,10 @@ module weft_core_tx
     if (cfg_conn_hit) cfg_conn_q <= cidx_t'(cfg_i.index / 16'(NumPorts));
   end
 
-  // ---- choice: what frees resources first, then requests and pulls in turn ---------------------------------------------
-  logic turn_q;                 // flips with every operation: which end of the ports is looked at first
-  logic req_turn_q;             // the last of {request, pull} served was a pull
+  // ---- choice: what frees resources first, then requests and pulls in turn ----------------------
+  // flips with every operation: which end of the ports is looked at first
+  logic                turn_q;
+  logic                req_turn_q;  // the last of {request, pull} served was a pull
   logic [NumPorts-1:0] rsp_busy_q;  // this port's answer is on its way
 
   function automatic pidx_t pick(input logic [NumPorts-1:0] v, input logic from_top);
@@ -184,9 +193,9 @@ module weft_core_tx
 
   assign req_ready_o = do_req;
   for (genvar p = 0; p < NumPorts; p++) begin : gen_ready
-    assign fail_ready_o[p] = do_fail && fail_p == pidx_t'(p);
+    assign fail_ready_o[p]   = do_fail && fail_p == pidx_t'(p);
     assign settle_ready_o[p] = do_settle && settle_p == pidx_t'(p);
-    assign pull_ready_o[p] = do_pull && pull_p == pidx_t'(p);
+    assign pull_ready_o[p]   = do_pull && pull_p == pidx_t'(p);
   end
 
   always_ff @(posedge clk_i) begin
@@ -198,26 +207,27 @@ module weft_core_tx
       port_q <= pull_p;
       if (cfg_pend_q) begin
         op_q <= OpcCfg;
-        c_q <= cfg_conn_q;
+        c_q  <= cfg_conn_q;
       end else if (do_fail) begin
         op_q <= OpcFail;
-        c_q <= cidx_t'(fail_i[fail_p].conn);
+        c_q  <= cidx_t'(fail_i[fail_p].conn);
       end else if (do_settle) begin
         op_q <= OpcSettle;
-        c_q <= cidx_t'(settle_i[settle_p].conn);
+        c_q  <= cidx_t'(settle_i[settle_p].conn);
       end else if (do_req) begin
         op_q <= OpcReq;
-        c_q <= cidx_t'(req_i.conn);
+        c_q  <= cidx_t'(req_i.conn);
       end else begin
         op_q <= OpcPull;
-        c_q <= cidx_t'(pull_conn_i[pull_p]);
+        c_q  <= cidx_t'(pull_conn_i[pull_p]);
       end
     end
   end
 
-  // ---- tables: one write and one read port each -------------------------------------------------------------------------
+  // ---- tables: one write and one read port each -------------------------------------------------
   conn_st_t conn_mem[NumConns];
-  conn_st_t st_q;               // state of connection c_q: as read, then as the rounds of StComplete and StFlush leave it
+  // state of connection c_q: as read, then as the rounds of StComplete and StFlush leave it
+  conn_st_t st_q;
   conn_st_t st_d;
   logic conn_we;
   always_ff @(posedge clk_i) begin
@@ -232,26 +242,27 @@ module weft_core_tx
   logic left_we;
   always_ff @(posedge clk_i) begin
     if (left_we) left_mem[m_q] <= left_d;
-    if (state_q == StRead || state_q == StNextRead) left_q <= left_mem[state_q == StRead ? m_q : st_q.head];
+    if (state_q == StRead || state_q == StNextRead)
+      left_q <= left_mem[state_q==StRead?m_q : st_q.head];
   end
 
-  midx_t link_mem[NumMsgs];        // next message of the same connection
+  midx_t link_mem[NumMsgs];  // next message of the same connection
   midx_t link_q;
-  logic link_we;
+  logic  link_we;
   always_ff @(posedge clk_i) begin
     if (link_we) link_mem[st_q.tail] <= m_q;
     if (state_q == StRead2 || state_q == StNextRead || state_q == StFlushRead)
-      link_q <= link_mem[state_q == StRead2 && op_q == OpcPull ? st_q.cur : st_q.head];
+      link_q <= link_mem[state_q==StRead2&&op_q==OpcPull?st_q.cur : st_q.head];
   end
 
   msg_st_t msg_mem[NumMsgs];
   msg_st_t msg_q, msg_d;
-  logic msg_we;
-  logic rsp1_q;                    // answer pipeline: its message is being read
+  logic      msg_we;
+  logic      rsp1_q;  // answer pipeline: its message is being read
   pkt_desc_t rsp_desc_q;
   always_ff @(posedge clk_i) begin
     if (msg_we) msg_mem[m_q] <= msg_d;
-    if (state_q == StRead2 || rsp1_q) msg_q <= msg_mem[rsp1_q ? midx_t'(rsp_desc_q.msg) : st_q.cur];
+    if (state_q == StRead2 || rsp1_q) msg_q <= msg_mem[rsp1_q?midx_t'(rsp_desc_q.msg) : st_q.cur];
   end
 
   pkt_desc_t res_mem[NumResend];
@@ -259,18 +270,20 @@ module weft_core_tx
   pkt_desc_t res_q;
   ridx_t res_link_q;
   logic res_push, res_pop;
-  ridx_t free_q;                   // top of the stack of free places
-  logic [ResW:0] fresh_q;          // places never used yet start here: no initialisation walk
-  wire fresh = !fresh_q[ResW];
-  wire ridx_t res_new = fresh ? fresh_q[ResW-1:0] : free_q;
-  // A push links the old tail to the new place; a pop puts its place on the stack. Never both in one cycle.
-  wire res_link_we = res_pop || (res_push && st_q.resends != 0);
+  ridx_t               free_q;  // top of the stack of free places
+  logic       [ResW:0] fresh_q;  // places never used yet start here: no initialisation walk
+  wire                 fresh = !fresh_q[ResW];
+  wire ridx_t          res_new = fresh ? fresh_q[ResW-1:0] : free_q;
+  // A push links the old tail to the new place; a pop puts its place on the stack. Never both in
+  // one cycle.
+  wire                 res_link_we = res_pop || (res_push && st_q.resends != 0);
   always_ff @(posedge clk_i) begin
     if (res_push) res_mem[res_new] <= set_q.desc;
-    if (res_link_we) res_link_mem[res_pop ? st_q.res_head : st_q.res_tail] <= res_pop ? free_q : res_new;
+    if (res_link_we)
+      res_link_mem[res_pop?st_q.res_head : st_q.res_tail] <= res_pop ? free_q : res_new;
     if (state_q == StRead2 || state_q == StFlushRead) begin
       res_q <= res_mem[st_q.res_head];
-      res_link_q <= res_link_mem[state_q == StRead2 && op_q == OpcSettle ? free_q : st_q.res_head];
+      res_link_q <= res_link_mem[state_q==StRead2&&op_q==OpcSettle?free_q : st_q.res_head];
     end
     if (rst_i) fresh_q <= '0;
     else if (res_push && fresh) fresh_q <= fresh_q + 1'b1;
@@ -278,7 +291,7 @@ module weft_core_tx
     else if (res_push && !fresh) free_q <= res_link_q;
   end
 
-  // ---- execute ------------------------------------------------------------------------------------------------------
+  // ---- execute ----------------------------------------------------------------------------------
   function automatic logic [23:0] shift_right(input logic [31:0] x, input logic [3:0] n);
     unique case (n)
       4'd8: shift_right = x[31:8];
@@ -289,8 +302,10 @@ module weft_core_tx
     endcase
   endfunction
 
-  logic [31:0] len_m1_q;           // registered beside StRead: shortens the path into msg_mem
-  always_ff @(posedge clk_i) if (state_q == StRead) len_m1_q <= req_q.len == 0 ? 32'd0 : req_q.len - 32'd1;
+  logic [31:0] len_m1_q;  // registered beside StRead: shortens the path into msg_mem
+  always_ff @(posedge clk_i)
+    if (state_q == StRead)
+      len_m1_q <= req_q.len == 0 ? 32'd0 : req_q.len - 32'd1;
   wire [23:0] req_last = shift_right(len_m1_q, mtu_q);
 
   wire had_work = st_q.cur_valid || st_q.resends != 0;
@@ -303,7 +318,7 @@ module weft_core_tx
 
   logic cpl_valid_q;
   cpl_t cpl_q;
-  wire cpl_room = !cpl_valid_q || cpl_ready_i;
+  wire  cpl_room = !cpl_valid_q || cpl_ready_i;
 
   always_comb begin
     st_d = st_q;
@@ -312,8 +327,17 @@ module weft_core_tx
     left_d = left_q - 25'd1;
     link_we = 1'b0;
     msg_we = 1'b0;
-    msg_d = '{msg_no: st_q.msg_no, last_pkt: req_last, signal: req_q.signal, sem: req_q.sem, value: req_q.value,
-              laddr: req_q.laddr, raddr: req_q.raddr, rkey: req_q.rkey, len: req_q.len};
+    msg_d = '{
+        msg_no: st_q.msg_no,
+        last_pkt: req_last,
+        signal: req_q.signal,
+        sem: req_q.sem,
+        value: req_q.value,
+        laddr: req_q.laddr,
+        raddr: req_q.raddr,
+        rkey: req_q.rkey,
+        len: req_q.len
+    };
     res_push = 1'b0;
     res_pop = 1'b0;
     raise_avail = 1'b0;
@@ -348,8 +372,8 @@ module weft_core_tx
             if (st_q.resends == 0) st_d.res_head = res_new;
             raise_avail = !had_work;
           end else begin
-            out_dec = 1'b1;
-            left_we = 1'b1;
+            out_dec  = 1'b1;
+            left_we  = 1'b1;
             complete = left_q == 25'd1 && st_q.head == m_q;
           end
         end
@@ -398,7 +422,7 @@ module weft_core_tx
       endcase
       StComplete:
       if (cpl_room) begin
-        conn_we = 1'b1;
+        conn_we   = 1'b1;
         st_d.open = st_q.open - 1'b1;
         st_d.head = link_q;
       end
@@ -449,20 +473,22 @@ module weft_core_tx
         StIdle:
         if (cfg_pend_q || do_fail || do_settle || do_req || do_pull) begin
           state_q <= StRead;
-          turn_q <= !turn_q;
+          turn_q  <= !turn_q;
           if (do_req || do_pull) req_turn_q <= do_pull;
         end
         StRead: state_q <= StRead2;
         StRead2: state_q <= StExec;
         StExec:
         if (complete) state_q <= StComplete;
-        else if (op_q == OpcFail && !st_q.failed && (st_q.open != 0 || st_q.resends != 0)) state_q <= StFlushRead;
+        else if (op_q == OpcFail && !st_q.failed && (st_q.open != 0 || st_q.resends != 0))
+          state_q <= StFlushRead;
         else if (!reject || cpl_room) state_q <= StIdle;
         StComplete: if (cpl_room) state_q <= st_q.open == 1 ? StIdle : StNextRead;
         StNextRead: state_q <= StNextTest;
         StNextTest: state_q <= left_q == 0 ? StComplete : StIdle;
         StFlushRead: state_q <= StFlush;
-        StFlush: if (cpl_room) state_q <= st_q.open <= 1 && st_q.resends <= 1 ? StIdle : StFlushRead;
+        StFlush:
+        if (cpl_room) state_q <= st_q.open <= 1 && st_q.resends <= 1 ? StIdle : StFlushRead;
         default: state_q <= StIdle;
       endcase
       if (out_inc != out_dec) out_q <= out_inc ? out_q + 1'b1 : out_q - 1'b1;
@@ -476,7 +502,7 @@ module weft_core_tx
   assign evt_failed_o = cpl_put && state_q != StComplete;
   assign evt_limit_o = state_q == StExec && op_q == OpcPull && rsp_kind == PullRetry;
 
-  // ---- the answer to a pull: read the message, then add the packet's offset ---------------------------------------------
+  // ---- the answer to a pull: read the message, then add the packet's offset ---------------------
   logic rsp2_q, rsp3_q;
   pidx_t rsp_port_q;
   pull_e rsp_kind_q;
@@ -521,7 +547,18 @@ module weft_core_tx
           desc: '{
               msg: rsp_desc_q.msg,
               pkt: rsp_desc_q.pkt,
-              len: rsp_desc_q.pkt == msg_q.last_pkt ? plen_t'(msg_q.len - rsp_off_q) : plen_t'(1) << mtu_q
+              len:
+              rsp_desc_q.pkt
+              ==
+              msg_q.last_pkt
+              ?
+              plen_t'(msg_q.len - rsp_off_q)
+              :
+              plen_t
+              '(
+              1
+              ) <<
+              mtu_q
           },
           retx: rsp_retx_q,
           more: rsp_more_q,
@@ -541,7 +578,7 @@ module weft_core_tx
     assign pull_rsp_valid_o[p] = rsp3_q && rsp_port_q == pidx_t'(p);
   end
 
-  // ---- avail events: a queue a port, each connection in it once ----------------------------------------------------------
+  // ---- avail events: a queue a port, each connection in it once ---------------------------------
   for (genvar p = 0; p < NumPorts; p++) begin : gen_avail
     logic [NumConns-1:0] in_q;
     logic push, pop;
@@ -562,23 +599,25 @@ module weft_core_tx
     /* verilator lint_on UNUSEDSIGNAL */
     weft_fifo #(
         .data_t(cidx_t),
-        .Depth(2 * NumConns)
+        .Depth (2 * NumConns)
     ) u_queue (
         .clk_i,
         .rst_i,
         .s_valid_i(push),
         .s_ready_o(room),
-        .s_data_i(c_q),
+        .s_data_i (c_q),
         .m_valid_o(avail_valid_o[p]),
         .m_ready_i(avail_ready_i[p]),
-        .m_data_o(conn),
-        .count_o(count)
+        .m_data_o (conn),
+        .count_o  (count)
     );
     `WEFT_ASSERT(AvailNeverLost, !push || room);
   end
 
-  `WEFT_ASSERT(WindowKept, state_q != StExec || op_q != OpcReq || st_q.failed || 32'(st_q.open) < MSG_WINDOW);
+  `WEFT_ASSERT(WindowKept,
+               state_q != StExec || op_q != OpcReq || st_q.failed || 32'(st_q.open) < MSG_WINDOW);
   `WEFT_ASSERT(OutNeverBelowZero, !out_dec || out_q != 0);
-  `WEFT_ASSERT(SettledWasOpen, state_q != StExec || op_q != OpcSettle || set_q.lost || st_q.failed || left_q != 0);
+  `WEFT_ASSERT(SettledWasOpen,
+               state_q != StExec || op_q != OpcSettle || set_q.lost || st_q.failed || left_q != 0);
 endmodule
 `default_nettype wire

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commit stage: accepted packets wait here for the responses of their writes, in order; then they are
-// checked a second time (rule W7) and only now become part of the path's state, are told to the core,
+// Commit stage: accepted packets wait here for the responses of their writes, in order; then they
+// are
+// checked a second time (rule W7) and only now become part of the path's state, are told to the
+// core,
 // and may be acked. An empty packet or a probe has no write, but keeps its place in the order.
 //
-// A packet every second cycle. Room in the queue is announced ahead: with full_o low, 8 more packets
+// A packet every second cycle. Room in the queue is announced ahead: with full_o low, 8 more
+// packets
 // are taken. A packet whose write failed is dropped (MEM) and fails its connection; one whose
 // connection was configured anew meanwhile is dropped too. docs/rx.md.
 `default_nettype none
@@ -72,7 +75,8 @@ module weft_rx_commit
 
   localparam int unsigned Margin = 8;
   localparam int unsigned OutDepth = 8;
-  // Loss at this port, 1 = 2^24: moves by 1/256 a packet; from 0.3 % on, acks with news of a gap go twice.
+  // Loss at this port, 1 = 2^24: moves by 1/256 a packet; from 0.3 % on, acks with news of a gap go
+  // twice.
   localparam logic [23:0] LossTwice = 24'd50332;
 
   // ---- waiting for memory

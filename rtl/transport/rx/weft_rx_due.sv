@@ -4,8 +4,10 @@
 // from its state when it leaves. Owed at once on now_i, on the second packet since the last ack, or
 // when the first has waited ack_hold cycles.
 //
-// One operation a cycle in the order commit, mark, pop, timer; a commit at most every second cycle, a
-// mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and held (in
+// One operation a cycle in the order commit, mark, pop, timer; a commit at most every second cycle,
+// a
+// mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and held
+// (in
 // order of time, as the hold is the same for all). Not up for one cycle a path behind reset.
 // A held entry that an ack overtook may fire early for a later packet: harmless. docs/rx.md.
 `default_nettype none
@@ -30,7 +32,8 @@ module weft_rx_due
     // An ack is owed at once for another reason
     input  wire              mark_i,
     input  wire  [IdxW-1:0]  mark_idx_i,
-    // Next path to ack; popped_o tells two cycles after pop_i && pop_ready_o: nothing that is committed
+    // Next path to ack; popped_o tells two cycles after pop_i && pop_ready_o: nothing that is
+    // committed
     // from then on is forgotten
     output logic             owed_o,
     output logic [IdxW-1:0]  owed_idx_o,
@@ -113,7 +116,8 @@ module weft_rx_due
   (* ram_style = "distributed" *) flags_t flags_mem[NumPaths];
   flags_t old, next;
   logic owe, hold;
-  logic owe_q, hold_q;  // pushed one cycle later: reading, deciding and counting is too much for one
+  // pushed one cycle later: reading, deciding and counting is too much for one
+  logic owe_q, hold_q;
   logic [IdxW-1:0] push_idx_q;
   logic popped_q, popped_again_q;
 

@@ -2,9 +2,12 @@
 //
 // Judges the headers of a frame: everything that needs neither path state nor a region.
 //
-// A frame's header comes in S1, its verdict leaves in S4; one frame a cycle. The order of the reasons
-// is that of docs/rx.md (and of parse() in sw/wire/frame.cpp): the first that fits is the one given.
-// A frame with an operation of the data layout that is not served, but otherwise in order, is refused
+// A frame's header comes in S1, its verdict leaves in S4; one frame a cycle. The order of the
+// reasons
+// is that of docs/rx.md (and of parse() in sw/wire/frame.cpp): the first that fits is the one
+// given.
+// A frame with an operation of the data layout that is not served, but otherwise in order, is
+// refused
 // AND asks to claim its PSN (claims_o), so that its stream can be failed.
 `default_nettype none
 `include "weft_assert.svh"
@@ -100,7 +103,8 @@ module weft_rx_header
                           (served_ack && h.bth.pad != '0) ||
                           (served_probe && (h.bth.pad != '0 || len_i != flen_t'(MinFrame)));
       s2_q.ack_bad     <= served_ack && (wah.hist_words > 4'(HIST_BITS / 32) ||
-                          len_i != flen_t'(HDR_ACK_BYTES + IcrcBytes) + flen_t'({wah.hist_words, 2'd0}));
+                          len_i != flen_t'(HDR_ACK_BYTES + IcrcBytes) +
+                                   flen_t'({wah.hist_words, 2'd0}));
       s2_q.conn        <= (h.bth.dqpn >> ConnW) != '0 || !conn_valid_i[h.bth.dqpn[ConnW-1:0]];
       s2_q.path        <= path_off != 13'(Port);
       s2_q.overflow    <= served_ack ? ack_full_i : data_full_i;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ICRC of every frame that comes in, the received ICRC included: right if the register then holds the
+// ICRC of every frame that comes in, the received ICRC included: right if the register then holds
+// the
 // residue, moved on by the zeros behind the frame's end. A beat a cycle, never stalls.
 //
-// good_o tells in S3 about the frame whose len_i was given in S1 (two cycles before). Works for every
+// good_o tells in S3 about the frame whose len_i was given in S1 (two cycles before). Works for
+// every
 // length, a multiple of 4 or not: nothing is undone, the register is compared with one constant per
 // place of the end. Knows IPv4 without options only (others are refused anyway). docs/rx.md.
 `default_nettype none
@@ -34,7 +36,8 @@ module weft_rx_icrc
   localparam logic [63:0] OnesBytes = ones_bytes();
   localparam int unsigned EthBytes = 14;  // in front of what is covered
 
-  // The register, kept two bytes early, behind a right frame whose last beat held `held` bytes (0: 64).
+  // The register, kept two bytes early, behind a right frame whose last beat held `held` bytes (0:
+  // 64).
   typedef logic [63:0][31:0] table_t;
   function automatic table_t residues();
     table_t t = '0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens when a connection is configured (CfgConn of this port): it is taken out of service at
+// What happens when a connection is configured (CfgConn of this port): it is taken out of service
+// at
 // once, frames that were accepted for it before drain from the pipelines, its paths start anew
 // in the claim and in the state table, then it serves. About 8 + 3 x PathsPerPort cycles.
 //
-// Writes whose queue entry waits for memory meanwhile are refused by the commit stage, which compares
+// Writes whose queue entry waits for memory meanwhile are refused by the commit stage, which
+// compares
 // the incarnation. No other CfgConn of this port may come before this one is done.
 `default_nettype none
 `include "weft_assert.svh"
@@ -37,7 +39,8 @@ module weft_rx_init
     output psn_t                        psn_o
 );
 
-  localparam int unsigned Drain = 8;  // cycles from the valid bit's fall to the last effect of a frame
+  // cycles from the valid bit's fall to the last effect of a frame
+  localparam int unsigned Drain = 8;
 
   typedef enum logic [1:0] {
     StIdle,

@@ -3,7 +3,8 @@
 // Input register of the receive path: numbers the beats of a frame and collects its headers.
 //
 // A beat a cycle, never stalls (a MAC cannot wait). beat_o is the input one cycle later; head_o,
-// len_o and mac_error_o are valid in the cycle of head_valid_o, two cycles after the last beat at the
+// len_o and mac_error_o are valid in the cycle of head_valid_o, two cycles after the last beat at
+// the
 // input (S1), and may change in the next. tkeep must be ones from byte 0 up, and full in every beat
 // but the last. Judges nothing. docs/rx.md.
 `default_nettype none

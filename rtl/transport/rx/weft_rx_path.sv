@@ -2,12 +2,17 @@
 //
 // Receive path of one port: frames in, to memory.
 //
-//   parse -> header, ICRC, claim, region -> verdict -> AXI write -> commit (behind its response) -> ack due
+//     parse -> header, ICRC, claim, region -> verdict -> AXI write -> commit (behind its response)
+//   -> ack due
 //
-// In: AXI-Stream without ready, a beat a cycle for ever, frames of any size back to back. Out: an AXI4
-// write master (aligned bursts within 4 KB, one ID), committed packets for the core, acks to build for
-// the transmit path, received acks for its control. Nothing of a refused frame reaches memory; no ack
-// covers a packet whose write is not answered. Every frame ends in exactly one of: cnt_o.data, .probes,
+// In: AXI-Stream without ready, a beat a cycle for ever, frames of any size back to back. Out: an
+// AXI4
+// write master (aligned bursts within 4 KB, one ID), committed packets for the core, acks to build
+// for
+// the transmit path, received acks for its control. Nothing of a refused frame reaches memory; no
+// ack
+// covers a packet whose write is not answered. Every frame ends in exactly one of: cnt_o.data,
+// .probes,
 // .acks, or one pulse of drop_o (one reason a cycle). What finds no room is dropped (OVERFLOW).
 //
 // NumConns, PathsPerPort, NumRegions and Words are powers of two, 2 or more. docs/rx.md.
@@ -71,7 +76,8 @@ module weft_rx_path
   localparam int unsigned PathW = $clog2(PathsPerPort);
   localparam int unsigned IdxW = ConnW + PathW;
   localparam int unsigned PtrW = $clog2(Words) + 1;
-  localparam int unsigned AckDepth = 256;  // acks of many peers come in bursts, faster than they can be settled
+  // acks of many peers come in bursts, faster than they can be settled
+  localparam int unsigned AckDepth = 256;
   localparam int unsigned AckMargin = 8;
 
   if (NumConns < 2 || NumConns != 2 ** ConnW) begin : gen_bad_conns

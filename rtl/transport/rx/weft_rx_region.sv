@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Region check of a data packet: the low bits of the key name the region, the whole key must be the
-// region's, [va, va + len) must lie in it, and it must be writable by a peer. An empty packet needs no
+// region's, [va, va + len) must lie in it, and it must be writable by a peer. An empty packet needs
+// no
 // region. In: S1 (key, address) and S2 (length); out: S4. One packet a cycle.
 //
-// Reads its own copy of the region table, filled by CfgRegion writes. A write takes effect for packets
+// Reads its own copy of the region table, filled by CfgRegion writes. A write takes effect for
+// packets
 // that come to S1 later.
 `default_nettype none
 
@@ -75,7 +77,8 @@ module weft_rx_region
   // S4
   logic bad_key_q, bad_bounds_q, bad_rights_q;
 
-  logic [12:0] in_page;  // end of the packet counted from its first 4 KB page; above 4096: it crosses
+  // end of the packet counted from its first 4 KB page; above 4096: it crosses
+  logic [12:0] in_page;
   assign in_page = 13'(va2_q[11:0]) + len_i;
 
   always_ff @(posedge clk_i) begin

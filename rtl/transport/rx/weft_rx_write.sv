@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AXI writes of accepted packets: one burst a packet, two where it crosses a 4 KB boundary. Data comes
+// AXI writes of accepted packets: one burst a packet, two where it crosses a 4 KB boundary. Data
+// comes
 // aligned from the packet buffer, so this adds addresses and strobes only. One word a cycle, no gap
 // between packets; addresses run ahead of data; any number of responses may be outstanding (the
 // commit stage takes them, in order).

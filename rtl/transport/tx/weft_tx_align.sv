@@ -4,7 +4,8 @@
 // seam between two neighbouring beats.
 //
 // valid_i, rotate_i: a beat of the frame was dealt out; data_i is its memory beat in the next cycle
-// (anything when it has none). Four cycles after valid_i, now_o is this memory beat and before_o the
+// (anything when it has none). Four cycles after valid_i, now_o is this memory beat and before_o
+// the
 // one of the frame's beat before, both rotated up by rotate_i lanes: the frame takes the lanes from
 // rotate_i up of now_o and the others of before_o. One a cycle, never stalls, holds between beats.
 `default_nettype none
@@ -21,7 +22,8 @@ module weft_tx_align
     output logic [DataW-1:0] before_o
 );
 
-  function automatic logic [DataW-1:0] up(logic [DataW-1:0] x, logic [1:0] steps, int unsigned size);
+  function automatic logic [DataW-1:0] up(logic [DataW-1:0] x, logic [1:0] steps,
+                                          int unsigned size);
     unique case (steps)
       2'd0: return x;
       2'd1: return (x << (8 * size)) | (x >> (DataW - 8 * size));

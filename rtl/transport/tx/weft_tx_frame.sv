@@ -2,7 +2,8 @@
 //
 // Puts headers and payload together, adds the ICRC, and offers the frame to the MAC.
 //
-// beat: what weft_tx_seq dealt out; its header beat is on hdr_i and its payload on now_i/before_i four
+// beat: what weft_tx_seq dealt out; its header beat is on hdr_i and its payload on now_i/before_i
+// four
 // cycles later. Nothing stalls behind the sequencer: room_o (a register) keeps the beats on their
 // way below OutBeats, which is what the frame RAM holds. The ICRC runs beside the RAM and joins on
 // the way out; a beat becomes visible when an ICRC that starts in it is known, so a frame that
@@ -69,7 +70,7 @@ module weft_tx_frame
   assign hdr_first_o  = valid_q[3] && b3_q.first;
   assign hdr_second_o = valid_q[3] && b3_q.second;
 
-  // ---- stage 4: each lane is header, this memory beat, the one before, or zero --------------------
+  // ---- stage 4: each lane is header, this memory beat, the one before, or zero ------------------
   typedef struct packed {
     logic             head_low;   // lanes below PayloadLane are header
     logic             head_high;  // the others are
@@ -120,7 +121,7 @@ module weft_tx_frame
     end
   end
 
-  // ---- ICRC ----------------------------------------------------------------------------------------
+  // ---- ICRC -------------------------------------------------------------------------------------
   logic [DataW-1:0] crc_data;
   logic crc_state_valid, icrc_valid, icrc_ready, icrc_there, icrc_pop;
   crc_t crc_state, icrc_new, icrc;
@@ -164,7 +165,7 @@ module weft_tx_frame
       .count_o  ()
   );
 
-  // ---- frame RAM -------------------------------------------------------------------------------------
+  // ---- frame RAM --------------------------------------------------------------------------------
   typedef struct packed {
     logic       crc_end;
     logic       last;
@@ -222,7 +223,7 @@ module weft_tx_frame
     end
   end
 
-  // ---- out: a skid buffer whose multiplexer also puts the ICRC in -----------------------------------
+  // ---- out: a skid buffer whose multiplexer also puts the ICRC in -------------------------------
   logic out_valid_q, next_valid, move;
   out_t skid_q, next;
   logic [DataW-1:0] next_data, out_data_q;
@@ -234,12 +235,14 @@ module weft_tx_frame
   assign move       = !out_valid_q || m_axis_tready;
   assign icrc_pop   = move && next_valid && next.last;
 
-  // Covered bytes end 2 mod 4, so byte i can only ever be ICRC byte (i - 2) mod 4. Bytes 0 and 1 are
+  // Covered bytes end 2 mod 4, so byte i can only ever be ICRC byte (i - 2) mod 4. Bytes 0 and 1
+  // are
   // the end of an ICRC that began in bytes 62 and 63 of the beat before.
   always_comb begin
     next_data = next.data;
     for (int i = 0; i < int'(KeepW); i++) begin
-      if ((i < 2) ? next.last && next.word == 4'd15 : next.crc_end && next.word == 4'((i - 2) / 4)) begin
+      if ((i < 2) ? next.last && next.word == 4'd15
+                    : next.crc_end && next.word == 4'((i - 2) / 4)) begin
         next_data[8*i+:8] = icrc[8*((i+2)%4)+:8];
       end
       next_keep[i] = !next.last || i < 2 || (next.word != 4'd15 && 4'((i - 2) / 4) <= next.word);

@@ -2,10 +2,12 @@
 //
 // Builds the headers, Ethernet to WDH or WAH with history, as the first two beats of a frame.
 //
-// ack: held until its frame is built, then the next is taken (one in about 9 cycles). The history is
+// ack: held until its frame is built, then the next is taken (one in about 9 cycles). The history
+// is
 // cut behind its last zero: hist_words of ack_i is not looked at, whole words of ones are not sent.
 // start_i with head_i (stable until the next start, 2 cycles or more): connection table, IP
-// checksum and the rest are ready 3 cycles later, when first_i may come. In the cycle of first_i and
+// checksum and the rest are ready 3 cycles later, when first_i may come. In the cycle of first_i
+// and
 // of second_i fields_i is the job's; beat_o follows one cycle later. The WTH timestamp is now_i in
 // the cycle of first_i, so neither memory nor the queue of jobs is part of an RTT.
 // Tables: CfgPort of this port, CfgConn of this port (16 cycles from one to the next). An unknown
@@ -59,7 +61,7 @@ module weft_tx_hdr
     $error("weft_tx_hdr: NumPorts * PathsPerPort must fit the 8-bit path of the WTH");
   end
 
-  // ---- configuration; the parts of the checksum that are known now are added up now --------------
+  // ---- configuration; the parts of the checksum that are known now are added up now -------------
   typedef struct packed {
     logic [47:0] rmac;
     logic [31:0] rip;
@@ -127,7 +129,8 @@ module weft_tx_hdr
   ack_t ack_q;
   logic [3:0] hist_words_q;
 
-  // The history as it leaves, oldest bit last: the word for base-1..base-32 is [HistWords-1]. Behind
+  // The history as it leaves, oldest bit last: the word for base-1..base-32 is [HistWords-1].
+  // Behind
   // the word with the last zero nothing is sent.
   logic [HistWords-1:0][31:0] hist_q, hist;
   logic [HistWords-1:0] hist_sent_q;
@@ -171,7 +174,7 @@ module weft_tx_hdr
     end
   end
 
-  // ---- what follows from the head of the frame: 3 cycles ------------------------------------------
+  // ---- what follows from the head of the frame: 3 cycles ----------------------------------------
   // start     table read                               sum = port + length
   // start+1   entry there (until the next start + 1)    sum += connection; source port
   // start+2   entry_q, head_q, ... loaded               fold, invert
@@ -228,7 +231,7 @@ module weft_tx_hdr
     started2_q <= started_q && !rst_i;
   end
 
-  // ---- the two beats -----------------------------------------------------------------------------
+  // ---- the two beats ----------------------------------------------------------------------------
   localparam int unsigned FixedBits = 8 * HDR_PROBE_BYTES;  // Ethernet .. WTH
   localparam int unsigned OwnBits = 8 * WAH_BYTES + HIST_BITS;  // WAH and history, or WDH
 
@@ -326,7 +329,8 @@ module weft_tx_hdr
   always_ff @(posedge clk_i) begin
     if (first_i || second_i) begin
       beat_q <= to_lanes(first_i ? {fixed, own[OwnBits-1-:DataW-FixedBits]} :
-                         {own[OwnBits-(DataW-FixedBits)-1:0], {(2 * DataW - FixedBits - OwnBits) {1'b0}}});
+                         {own[OwnBits-(DataW-FixedBits)-1:0],
+                          {(2 * DataW - FixedBits - OwnBits) {1'b0}}});
     end
   end
 

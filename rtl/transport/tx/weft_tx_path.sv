@@ -4,8 +4,10 @@
 //
 // job, ack: ready is a register; acks go first (weft_tx_seq). Payload is read over m_axi ahead of
 // time, from any byte address. m_axis: tvalid does not drop inside a frame, and frames follow each
-// other without a gap while there is work: 3/6/18/66 cycles for 64/256/1024/4096 bytes of payload, 2
-// without. A packet whose payload cannot be read is not sent; err_valid_o pulses with its connection
+// other without a gap while there is work: 3/6/18/66 cycles for 64/256/1024/4096 bytes of payload,
+// 2
+// without. A packet whose payload cannot be read is not sent; err_valid_o pulses with its
+// connection
 // (a resend would only read again: the connection should fail with ErrMemError).
 // Does not choose paths, check connections or keep anything for a resend.
 `default_nettype none

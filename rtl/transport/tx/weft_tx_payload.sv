@@ -4,10 +4,13 @@
 //
 // job: one every other cycle (no frame is shorter than two beats). Memory beats go into a buffer
 // whose space is reserved before the read is asked for: rready is always 1, so a paused MAC never
-// holds up a memory shared with others, and a frame, once begun, never waits for memory. The default
+// holds up a memory shared with others, and a frame, once begun, never waits for memory. The
+// default
 // sizes keep 64-byte and 4 KB packets gapless up to 750 cycles of memory latency (measured).
-// frame: what to send, taken by weft_tx_seq; its `reads` beats are then fetched by read_i, in order,
-// beat_o follows one cycle later. fields: header part of the same jobs, popped separately and later.
+// frame: what to send, taken by weft_tx_seq; its `reads` beats are then fetched by read_i, in
+// order,
+// beat_o follows one cycle later. fields: header part of the same jobs, popped separately and
+// later.
 // Does not look at the data, nor check addresses (the engine did). Error answers set frame_o.bad.
 `default_nettype none
 `include "weft_assert.svh"
@@ -105,12 +108,13 @@ module weft_tx_payload
     else job_valid_q <= job_ready_o ? job_valid_i : !job_move;
   end
 
-  // ---- bursts: split at 4 KB, asked for when the buffer has room for a whole one -----------------
+  // ---- bursts: split at 4 KB, asked for when the buffer has room for a whole one ----------------
   logic [57:0] line_q;  // address / 64
   beats_t left_q;       // beats still to ask for
   beats_t page_left_q;  // beats to the next 4 KB boundary, 1..64
   beats_t asked_q;      // asked for in the cycle before
-  logic [BufW:0] room_q;  // beats of the buffer neither filled nor promised, asked_q not taken off yet
+  // beats of the buffer neither filled nor promised, asked_q not taken off yet
+  logic [BufW:0] room_q;
   logic credit_q;
   logic arvalid_q;
   logic [57:0] arline_q;
@@ -160,7 +164,7 @@ module weft_tx_payload
   assign m_axi_arvalid = arvalid_q;
   assign cnt_reads_o   = ask;
 
-  // ---- answers: into the buffer; the last burst of a job makes it complete -----------------------
+  // ---- answers: into the buffer; the last burst of a job makes it complete ----------------------
   logic rvalid_q, rlast_q, rerror_q, error_q;
   logic [DataW-1:0] rdata_q;
   logic [BufW-1:0] wr_addr_q, rd_addr_q;

@@ -48,7 +48,8 @@ package weft_tx_pkg;
     logic [10:0] words;  // headers, payload and pad are 4*words + 2 bytes
   } tx_head_t;
 
-  // One beat of a frame on its way through the pipeline. What a beat shows to payload bytes: lanes up
+  // One beat of a frame on its way through the pipeline. What a beat shows to payload bytes: lanes
+  // up
   // to keep_lane if keep_part, all if keep_all, else none; the lanes behind are zero.
   typedef struct packed {
     logic       first;      // bytes 0..63 of the frame

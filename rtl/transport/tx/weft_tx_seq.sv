@@ -52,7 +52,8 @@ module weft_tx_seq
   assign job_ready_o = take && !ack_valid_i;
   assign frame_d = ack_valid_i ? ack_i : job_i;
 
-  // The ICRC starts at byte 4*words + 2. When that is byte 62 of a beat, two of its bytes spill into
+  // The ICRC starts at byte 4*words + 2. When that is byte 62 of a beat, two of its bytes spill
+  // into
   // one more beat.
   assign issue = valid_q && room_i;
   assign crc_end = beat_q == words_q[10:4];

@@ -3,9 +3,9 @@
 // Throughput of the reducer in front of a memory without stalls: requests of 64 KB one behind the
 // other. The figure is the slowest of all types, alignments and latencies tried, from the first
 // completion to the last. Prints as well what one request alone takes and how fast the model runs.
-#include <ctime>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -88,7 +88,8 @@ Measured measure(Dtype type, bool two, bool turned, unsigned latency) {
   for (unsigned slot = 0; slot < kCount; ++slot) dut.world().push(request(type, two, turned, slot));
   dut.finish();
   const auto& done = dut.world().completions();
-  return {(kCount - 1.0) * kLen / static_cast<double>(done.back().cycle - done.front().cycle), done.front().cycle};
+  return {(kCount - 1.0) * kLen / static_cast<double>(done.back().cycle - done.front().cycle),
+          done.front().cycle};
 }
 
 // Processor time, not wall time: other programs may share the machine.

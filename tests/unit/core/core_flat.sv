@@ -5,80 +5,80 @@ module core_flat
   import weft_pkg::*;
   import weft_wire_pkg::*;
 #(
-    parameter int unsigned NumConns = 8,
-    parameter int unsigned NumMsgs = 32,
+    parameter int unsigned NumConns  = 8,
+    parameter int unsigned NumMsgs   = 32,
     parameter int unsigned NumResend = 64
 ) (
-    input wire clk_i,
-    input wire rst_i,
+    input wire        clk_i,
+    input wire        rst_i,
     input wire        cfg_conn_i,
     input wire        cfg_global_i,
     input wire [15:0] cfg_index_i,
-    input wire [3:0]  cfg_mtu_i,
+    input wire [ 3:0] cfg_mtu_i,
 
     input  wire         req_valid_i,
     output logic        req_ready_o,
-    input  wire [11:0]  req_conn_i,
-    input  wire [7:0]   req_tag_i,
+    input  wire  [11:0] req_conn_i,
+    input  wire  [ 7:0] req_tag_i,
     input  wire         req_signal_i,
-    input  wire [15:0]  req_sem_i,
-    input  wire [31:0]  req_value_i,
-    input  wire [63:0]  req_laddr_i,
-    input  wire [63:0]  req_raddr_i,
-    input  wire [31:0]  req_rkey_i,
-    input  wire [31:0]  req_len_i,
+    input  wire  [15:0] req_sem_i,
+    input  wire  [31:0] req_value_i,
+    input  wire  [63:0] req_laddr_i,
+    input  wire  [63:0] req_raddr_i,
+    input  wire  [31:0] req_rkey_i,
+    input  wire  [31:0] req_len_i,
     output logic        cpl_valid_o,
     input  wire         cpl_ready_i,
-    output logic [7:0]  cpl_tag_o,
-    output logic [7:0]  cpl_status_o,
+    output logic [ 7:0] cpl_tag_o,
+    output logic [ 7:0] cpl_status_o,
 
-    output logic [1:0]       avail_valid_o,
-    input  wire  [1:0]       avail_ready_i,
-    output logic [1:0][11:0] avail_conn_o,
-    input  wire  [1:0]       pull_valid_i,
-    output logic [1:0]       pull_ready_o,
-    input  wire  [1:0][11:0] pull_conn_i,
-    output logic [1:0]       rsp_valid_o,
-    output logic [1:0]       rsp_kind_o,
-    output logic [9:0]       rsp_msg_o,
-    output logic [23:0]      rsp_pkt_o,
-    output logic [12:0]      rsp_len_o,
-    output logic             rsp_retx_o,
-    output logic             rsp_more_o,
-    output logic             rsp_signal_o,
-    output logic [63:0]      rsp_laddr_o,
-    output logic [63:0]      rsp_raddr_o,
-    output logic [31:0]      rsp_rkey_o,
-    output logic [15:0]      rsp_msg_no_o,
-    output logic [31:0]      rsp_msg_len_o,
-    output logic [15:0]      rsp_sem_o,
-    output logic [31:0]      rsp_value_o,
-    input  wire  [1:0]       settle_valid_i,
-    output logic [1:0]       settle_ready_o,
-    input  wire  [1:0][11:0] settle_conn_i,
-    input  wire  [1:0]       settle_lost_i,
-    input  wire  [1:0][9:0]  settle_msg_i,
-    input  wire  [1:0][23:0] settle_pkt_i,
-    input  wire  [1:0][12:0] settle_len_i,
-    input  wire  [1:0]       fail_valid_i,
-    output logic [1:0]       fail_ready_o,
-    input  wire  [1:0][11:0] fail_conn_i,
-    input  wire  [7:0]       fail_status_i,
+    output logic [ 1:0]       avail_valid_o,
+    input  wire  [ 1:0]       avail_ready_i,
+    output logic [ 1:0][11:0] avail_conn_o,
+    input  wire  [ 1:0]       pull_valid_i,
+    output logic [ 1:0]       pull_ready_o,
+    input  wire  [ 1:0][11:0] pull_conn_i,
+    output logic [ 1:0]       rsp_valid_o,
+    output logic [ 1:0]       rsp_kind_o,
+    output logic [ 9:0]       rsp_msg_o,
+    output logic [23:0]       rsp_pkt_o,
+    output logic [12:0]       rsp_len_o,
+    output logic              rsp_retx_o,
+    output logic              rsp_more_o,
+    output logic              rsp_signal_o,
+    output logic [63:0]       rsp_laddr_o,
+    output logic [63:0]       rsp_raddr_o,
+    output logic [31:0]       rsp_rkey_o,
+    output logic [15:0]       rsp_msg_no_o,
+    output logic [31:0]       rsp_msg_len_o,
+    output logic [15:0]       rsp_sem_o,
+    output logic [31:0]       rsp_value_o,
+    input  wire  [ 1:0]       settle_valid_i,
+    output logic [ 1:0]       settle_ready_o,
+    input  wire  [ 1:0][11:0] settle_conn_i,
+    input  wire  [ 1:0]       settle_lost_i,
+    input  wire  [ 1:0][ 9:0] settle_msg_i,
+    input  wire  [ 1:0][23:0] settle_pkt_i,
+    input  wire  [ 1:0][12:0] settle_len_i,
+    input  wire  [ 1:0]       fail_valid_i,
+    output logic [ 1:0]       fail_ready_o,
+    input  wire  [ 1:0][11:0] fail_conn_i,
+    input  wire  [ 7:0]       fail_status_i,
 
-    input  wire  [1:0]       commit_valid_i,
-    output logic [1:0]       commit_ready_o,
-    input  wire  [1:0][11:0] commit_conn_i,
-    input  wire  [1:0][15:0] commit_msg_no_i,
-    input  wire  [1:0][31:0] commit_msg_len_i,
-    input  wire  [1:0][12:0] commit_len_i,
-    input  wire  [1:0]       commit_signal_i,
-    input  wire  [1:0][31:0] commit_value_i,
-    output logic             sig_valid_o,
-    input  wire              sig_ready_i,
-    output logic [15:0]      sig_sem_o,
-    output logic [31:0]      sig_value_o,
-    output logic [4:0]       cnt_o,
-    output logic             idle_o
+    input  wire  [ 1:0]       commit_valid_i,
+    output logic [ 1:0]       commit_ready_o,
+    input  wire  [ 1:0][11:0] commit_conn_i,
+    input  wire  [ 1:0][15:0] commit_msg_no_i,
+    input  wire  [ 1:0][31:0] commit_msg_len_i,
+    input  wire  [ 1:0][12:0] commit_len_i,
+    input  wire  [ 1:0]       commit_signal_i,
+    input  wire  [ 1:0][31:0] commit_value_i,
+    output logic              sig_valid_o,
+    input  wire               sig_ready_i,
+    output logic [15:0]       sig_sem_o,
+    output logic [31:0]       sig_value_o,
+    output logic [ 4:0]       cnt_o,
+    output logic              idle_o
 );
   cfg_t cfg;
   cfg_global_t globals;
@@ -99,15 +99,34 @@ module core_flat
     cfg.kind = cfg_conn_i ? CfgConn : CfgGlobal;
     cfg.index = cfg_index_i;
     cfg.data = 512'(globals);
-    req = '{conn: req_conn_i, tag: req_tag_i, signal: req_signal_i, sem: req_sem_i, value: req_value_i,
-            laddr: req_laddr_i, raddr: req_raddr_i, rkey: req_rkey_i, len: req_len_i};
+    req = '{
+        conn: req_conn_i,
+        tag: req_tag_i,
+        signal: req_signal_i,
+        sem: req_sem_i,
+        value: req_value_i,
+        laddr: req_laddr_i,
+        raddr: req_raddr_i,
+        rkey: req_rkey_i,
+        len: req_len_i
+    };
     for (int p = 0; p < 2; p++) begin
-      settle[p] = '{conn: settle_conn_i[p], lost: settle_lost_i[p],
-                    desc: '{msg: settle_msg_i[p], pkt: settle_pkt_i[p], len: settle_len_i[p]}};
+      settle[p] = '{
+          conn: settle_conn_i[p],
+          lost: settle_lost_i[p],
+          desc: '{msg: settle_msg_i[p], pkt: settle_pkt_i[p], len: settle_len_i[p]}
+      };
       fail[p] = '{conn: fail_conn_i[p], status: err_e'(fail_status_i)};
-      commit[p] = '{conn: commit_conn_i[p], stream: 16'd0, msg_no: commit_msg_no_i[p], msg_len: commit_msg_len_i[p],
-                    len: commit_len_i[p], signal: commit_signal_i[p], sem: {4'd0, commit_conn_i[p]},
-                    value: commit_value_i[p]};
+      commit[p] = '{
+          conn: commit_conn_i[p],
+          stream: 16'd0,
+          msg_no: commit_msg_no_i[p],
+          msg_len: commit_msg_len_i[p],
+          len: commit_len_i[p],
+          signal: commit_signal_i[p],
+          sem: {4'd0, commit_conn_i[p]},
+          value: commit_value_i[p]
+      };
     end
   end
   assign {cpl_tag_o, cpl_status_o} = {cpl.tag, cpl.status};
@@ -117,13 +136,15 @@ module core_flat
   assign {rsp_msg_o, rsp_pkt_o, rsp_len_o} = rsp.desc;
   assign {rsp_retx_o, rsp_more_o, rsp_signal_o} = {rsp.retx, rsp.more, rsp.signal};
   assign {rsp_laddr_o, rsp_raddr_o, rsp_rkey_o} = {rsp.laddr, rsp.raddr, rsp.rkey};
-  assign {rsp_msg_no_o, rsp_msg_len_o, rsp_sem_o, rsp_value_o} = {rsp.msg_no, rsp.msg_len, rsp.sem, rsp.value};
+  assign {rsp_msg_no_o, rsp_msg_len_o, rsp_sem_o, rsp_value_o} = {
+    rsp.msg_no, rsp.msg_len, rsp.sem, rsp.value
+  };
   assign {sig_sem_o, sig_value_o} = sig;
 
   weft_core #(
-      .NumPorts(2),
-      .NumConns(NumConns),
-      .NumMsgs(NumMsgs),
+      .NumPorts (2),
+      .NumConns (NumConns),
+      .NumMsgs  (NumMsgs),
       .NumResend(NumResend)
   ) u_core (
       .clk_i,

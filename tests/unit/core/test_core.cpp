@@ -18,13 +18,15 @@ constexpr unsigned kErrOk = 0;
 const unsigned kRetryLimit = static_cast<unsigned>(weft::wire::Err::RETRY_LIMIT);
 
 template <class T>
-void set_field(T& bus, unsigned port, unsigned width, std::uint64_t v) {  // packed array of two in at most 64 bits
+void set_field(T& bus, unsigned port, unsigned width,
+               std::uint64_t v) {  // packed array of two in at most 64 bits
   const std::uint64_t mask = ((std::uint64_t{1} << width) - 1) << (port * width);
   bus = static_cast<T>((static_cast<std::uint64_t>(bus) & ~mask) | (v << (port * width) & mask));
 }
 template <class T>
 unsigned get_field(const T& bus, unsigned port, unsigned width) {
-  return static_cast<unsigned>(static_cast<std::uint64_t>(bus) >> (port * width) & ((std::uint64_t{1} << width) - 1));
+  return static_cast<unsigned>(static_cast<std::uint64_t>(bus) >> (port * width) &
+                               ((std::uint64_t{1} << width) - 1));
 }
 
 void quiet(Vcore_flat& d) {  // inputs start with random values
@@ -40,8 +42,8 @@ struct Message {
   unsigned rkey, sem, value;
   bool signal;
   unsigned packets;
-  std::set<unsigned> sent;        // packets pulled as new
-  std::multiset<unsigned> lost;   // packets reported lost and not pulled again
+  std::set<unsigned> sent;       // packets pulled as new
+  std::multiset<unsigned> lost;  // packets reported lost and not pulled again
   std::set<unsigned> delivered;
 };
 
@@ -57,7 +59,8 @@ struct SendBench {
   unsigned mtu_log2;
   double p_lost;
   Stall req_stall, cpl_stall, pull_stall[2], settle_stall[2], avail_stall[2];
-  std::vector<std::deque<Message>> open = std::vector<std::deque<Message>>(kConns);  // by connection, posting order
+  std::vector<std::deque<Message>> open =
+      std::vector<std::deque<Message>>(kConns);  // by connection, posting order
   std::vector<unsigned> next_no = std::vector<unsigned>(kConns, 0);
   std::set<unsigned> free_tags;
   std::set<unsigned> work[2];
@@ -72,8 +75,14 @@ struct SendBench {
   bool swallow_loss = false;  // fault: a lost packet is reported as delivered
 
   SendBench(std::uint64_t seed, Profile profile, unsigned mtu, double lost)
-      : b("core", seed), rng(seed, 3), mtu_log2(mtu), p_lost(lost), req_stall(profile, 1, seed), cpl_stall(profile, 2, seed),
-        pull_stall{{profile, 3, seed}, {profile, 4, seed}}, settle_stall{{profile, 5, seed}, {profile, 6, seed}},
+      : b("core", seed),
+        rng(seed, 3),
+        mtu_log2(mtu),
+        p_lost(lost),
+        req_stall(profile, 1, seed),
+        cpl_stall(profile, 2, seed),
+        pull_stall{{profile, 3, seed}, {profile, 4, seed}},
+        settle_stall{{profile, 5, seed}, {profile, 6, seed}},
         avail_stall{{profile, 7, seed}, {profile, 8, seed}} {
     for (unsigned t = 0; t < kTags; ++t) free_tags.insert(t);
     quiet(b.dut());
@@ -232,8 +241,10 @@ struct SendBench {
     expect(d.rsp_len_o == len, "packet length");
     expect(d.rsp_laddr_o == m->laddr + std::uint64_t{pkt} * mtu, "local address");
     expect(d.rsp_raddr_o == m->raddr + std::uint64_t{pkt} * mtu, "remote address");
-    expect(d.rsp_rkey_o == m->rkey && d.rsp_sem_o == m->sem && d.rsp_value_o == m->value, "key, semaphore or value");
-    expect(d.rsp_signal_o == m->signal && d.rsp_msg_no_o == m->msg_no && d.rsp_msg_len_o == m->len, "message fields");
+    expect(d.rsp_rkey_o == m->rkey && d.rsp_sem_o == m->sem && d.rsp_value_o == m->value,
+           "key, semaphore or value");
+    expect(d.rsp_signal_o == m->signal && d.rsp_msg_no_o == m->msg_no && d.rsp_msg_len_o == m->len,
+           "message fields");
     if (!d.rsp_more_o) work[p].erase(conn);
     unsettled[p].push_back({conn, {d.rsp_msg_o, pkt, len, m->tag, 0}});
     expect(unsettled[0].size() + unsettled[1].size() + waiting() <= kResend, "more outstanding than places");
@@ -324,7 +335,8 @@ TEST_CASE("core: every packet is sent, resent when lost and completed in order",
   for (Profile profile : kProfiles)
     for (double lost : {0.0, 0.1, 0.5}) {
       CAPTURE(name_of(profile), lost);
-      SendBench s(seed() + static_cast<std::uint64_t>(profile), profile, 8 + static_cast<unsigned>(profile) % 5, lost);
+      SendBench s(seed() + static_cast<std::uint64_t>(profile), profile,
+                  8 + static_cast<unsigned>(profile) % 5, lost);
       CHECK(s.run(400) == "");
       CHECK(s.done == 400);
       CHECK(s.resent == s.lost_total);
@@ -345,7 +357,8 @@ TEST_CASE("core: the checker sees a lost packet reported as delivered", "[core]"
   CHECK(s.run(100) != "");
 }
 
-TEST_CASE("core: a failed connection completes all its messages once with the status, others go on", "[core]") {
+TEST_CASE("core: a failed connection completes all its messages once with the status, others go on",
+          "[core]") {
   Rng rng(seed(), 31);
   for (unsigned round = 0; round < 20; ++round) {
     SendBench s(rng(), kProfiles[round % 6], 8, 0.2);
@@ -372,8 +385,8 @@ TEST_CASE("core: a failed connection completes all its messages once with the st
 }
 
 TEST_CASE("core: a packet costs at most 12 cycles, its share of the message included", "[core]") {
-  // Windows always open, packets settled at once: the core is the only limit. A packet is a pull and a settle of 4 cycles
-  // each; messages of 4 packets on average add theirs.
+  // Windows always open, packets settled at once: the core is the only limit. A packet is a pull and a settle
+  // of 4 cycles each; messages of 4 packets on average add theirs.
   SendBench s(seed(), Profile::None, 8, 0.0);
   for (int i = 0; i < 500; ++i) s.cycle(true);
   const auto before = s.packets;
@@ -382,7 +395,8 @@ TEST_CASE("core: a packet costs at most 12 cycles, its share of the message incl
   CHECK(s.packets - before > 8000 / 12);
 }
 
-// ---- receiving half -------------------------------------------------------------------------------------------------
+// ---- receiving half
+// -------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -394,10 +408,12 @@ struct RecvBench {
     unsigned conn, msg_no, msg_len, len, value;
     bool signal;
   };
-  std::vector<std::vector<Pkt>> pool = std::vector<std::vector<Pkt>>(kConns);       // packets that may arrive now
-  std::vector<std::map<unsigned, unsigned>> left = std::vector<std::map<unsigned, unsigned>>(kConns);  // msg -> packets to come
+  std::vector<std::vector<Pkt>> pool = std::vector<std::vector<Pkt>>(kConns);  // packets that may arrive now
+  std::vector<std::map<unsigned, unsigned>> left =
+      std::vector<std::map<unsigned, unsigned>>(kConns);  // msg -> packets to come
   std::vector<unsigned> made = std::vector<unsigned>(kConns, 0);
-  std::vector<std::deque<std::pair<unsigned, unsigned>>> want = std::vector<std::deque<std::pair<unsigned, unsigned>>>(kConns);  // (msg, value)
+  std::vector<std::deque<std::pair<unsigned, unsigned>>> want =
+      std::vector<std::deque<std::pair<unsigned, unsigned>>>(kConns);  // (msg, value)
   std::uint64_t signals = 0, bad = 0, messages = 0;
   std::string error;
   bool skip_order = false;  // fault: signals are expected in sending order of packets, not of messages
@@ -411,7 +427,8 @@ struct RecvBench {
     }
   }
   void refill(unsigned c, unsigned limit) {
-    while (left[c].size() < 63 && made[c] < limit && (left[c].empty() || made[c] - left[c].begin()->first < 64)) {
+    while (left[c].size() < 63 && made[c] < limit &&
+           (left[c].empty() || made[c] - left[c].begin()->first < 64)) {
       const unsigned no = made[c]++, packets = static_cast<unsigned>(rng.range(1, 5));
       const bool zero = rng.chance(0.2), signal = rng.chance(0.6);
       const auto value = static_cast<unsigned>(rng());
@@ -468,7 +485,8 @@ struct RecvBench {
         }
       if (sig) {
         ++signals;
-        if (sem >= kConns || want[sem].empty() || want[sem].front().second != value) error = "signal out of order";
+        if (sem >= kConns || want[sem].empty() || want[sem].front().second != value)
+          error = "signal out of order";
         else {
           const unsigned no = want[sem].front().first;
           for (const auto& [m, n] : left[sem])

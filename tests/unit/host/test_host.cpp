@@ -366,8 +366,9 @@ TEST_CASE("host: reads and writes at the same time do not disturb each other", "
   for (Profile profile : {Profile::None, Profile::Half, Profile::Changing}) {
     INFO(name_of(profile));
     HostBench h(profile, 30 + static_cast<uint64_t>(profile));
-    // Two streams with no order between them: one writes CFG_DATA[3] and commands, the other reads counters and the
-    // identification. Both registers hold the bus, so each keeps meeting a pending access of the other.
+    // Two streams with no order between them: one writes CFG_DATA[3] and commands, the other reads counters
+    // and the identification. Both registers hold the bus, so each keeps meeting a pending access of the
+    // other.
     Stall aw(profile, 91), w(profile, 92), b(profile, 93), ar(profile, 94), r(profile, 95);
     struct Op {
       uint32_t addr, data;
@@ -379,7 +380,8 @@ TEST_CASE("host: reads and writes at the same time do not disturb each other", "
       writes.push_back({regs::kCfgData + 12, words.back()});
       writes.push_back({regs::kCfgCmd, regs::kCfgCmdKind.put(0)});
     }
-    for (int i = 0; i < 150; ++i) reads.push_back(i % 3 == 0 ? regs::kId : i % 3 == 1 ? regs::kCntLo : regs::kCntHi);
+    for (int i = 0; i < 150; ++i)
+      reads.push_back(i % 3 == 0 ? regs::kId : i % 3 == 1 ? regs::kCntLo : regs::kCntHi);
     h.put(regs::kCntSel, counters::index(counters::Node::kHostCfgWrites));
     size_t aw_next = 0, w_next = 0, b_next = 0, ar_next = 0, r_next = 0;
     bool aw_up = false, w_up = false, ar_up = false;

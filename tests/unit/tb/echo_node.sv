@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stand-in for a node in tests of the simulator: the ports of weft_nic100 and just enough behind them.
-// - a frame received on a port is written to memory at RxBase + port * 64 KB + count * 8 KB (m_axi_rx*), when register 1
+// Stand-in for a node in tests of the simulator: the ports of weft_nic100 and just enough behind
+// them.
+// - a frame received on a port is written to memory at RxBase + port * 64 KB + count * 8 KB
+// (m_axi_rx*), when register 1
 //   holds that base (0: off);
-// - doorbell "send" {op 1, port, addr, bytes} reads a frame from memory (m_axi_tx*) and sends it; it gathers it first, so
+// - doorbell "send" {op 1, port, addr, bytes} reads a frame from memory (m_axi_tx*) and sends it;
+// it gathers it first, so
 //   the MAC cannot underrun, unless register 2 asks for gaps;
-// - doorbell "copy" {op 2, src, dst, beats} reads by m_axi_nmc_a and writes by m_axi_nmc_w, then writes a completion
-//   beat through m_axi_me; register 3 = 1 makes it not wait for the write response before it reads the destination back
+// - doorbell "copy" {op 2, src, dst, beats} reads by m_axi_nmc_a and writes by m_axi_nmc_w, then
+// writes a completion
+//     beat through m_axi_me; register 3 = 1 makes it not wait for the write response before it
+//   reads the destination back
 //   by m_axi_nmc_b into register 4 (the mistake that a strict memory shows);
-// - registers (AXI4-Lite, word address): 0 constant, 1..3 scratch as above, 4 read back, 5 frames received, 6 last
+// - registers (AXI4-Lite, word address): 0 constant, 1..3 scratch as above, 4 read back, 5 frames
+// received, 6 last
 //   m_axi_me response, 7 cycles.
 // No flow control beyond that; one doorbell at a time.
 `default_nettype none
@@ -164,7 +170,7 @@ module echo_node #(
     output logic                idle_o
 );
 
-  // ---- registers ---------------------------------------------------------------------------------------------------
+  // ---- registers --------------------------------------------------------------------------------
   logic [31:0] reg_q[4];
   logic [31:0] readback_q, frames_q, cycles_q;
   logic [1:0]  me_resp_q;
@@ -175,7 +181,8 @@ module echo_node #(
 
   always_ff @(posedge clk_i) begin
     if (s_axil_awready) begin
-      if (s_axil_awaddr[15:2] < 14'd4 && s_axil_wstrb == 4'hf) reg_q[s_axil_awaddr[3:2]] <= s_axil_wdata;
+      if (s_axil_awaddr[15:2] < 14'd4 && s_axil_wstrb == 4'hf) reg_q[s_axil_awaddr[3:2]] <=
+          s_axil_wdata;
       s_axil_bresp  <= s_axil_awaddr[15:2] < 14'd8 ? 2'd0 : 2'd2;
       s_axil_bvalid <= 1'b1;
     end else if (s_axil_bready) begin
@@ -207,9 +214,10 @@ module echo_node #(
     end
   end
 
-  // ---- doorbells ---------------------------------------------------------------------------------------------------
+  // ---- doorbells --------------------------------------------------------------------------------
   typedef enum logic [3:0] {
-    StIdle, StRead, StGather, StSend, StCopyRead, StCopyData, StCopyWrite, StCopyResp, StCopyCheck, StMe, StMeResp
+    StIdle, StRead, StGather, StSend, StCopyRead, StCopyData, StCopyWrite, StCopyResp,
+        StCopyCheck, StMe, StMeResp
   } state_e;
   state_e state_q;
   logic [7:0]   op_q;
@@ -222,7 +230,8 @@ module echo_node #(
   logic [1023:0] copy_q;
   logic         aw_done_q, w_done_q, check_open_q;
 
-  assign s_axi_db_awready = state_q == StIdle && s_axi_db_awvalid && s_axi_db_wvalid && !s_axi_db_bvalid;
+  assign s_axi_db_awready = state_q == StIdle && s_axi_db_awvalid && s_axi_db_wvalid &&
+      !s_axi_db_bvalid;
   assign s_axi_db_wready  = s_axi_db_awready;
   assign s_axi_db_bresp   = 2'd0;
 
@@ -378,8 +387,9 @@ module echo_node #(
     me_trace_o.status      = weft_wire_pkg::ErrBadAlign;
   end
 
-  // ---- receive: one burst a frame, straight from the stream ----------------------------------------------------------
-  // Beats come one in two cycles at most and frames of a port are counted; a FIFO of 256 beats stands for the buffer.
+  // ---- receive: one burst a frame, straight from the stream -------------------------------------
+  // Beats come one in two cycles at most and frames of a port are counted; a FIFO of 256 beats
+  // stands for the buffer.
   logic [NumPorts-1:0] rx_empty;
   logic [NumPorts-1:0] rx_done;
   logic [NumPorts-1:0][63:0] rx_awaddr;
@@ -396,7 +406,8 @@ module echo_node #(
     wire logic pop = rx_wvalid[p] && rx_wready[p] && rx_awready[p];
 
     // Single-beat bursts, address and data together: the simplest legal writer.
-    assign rx_awaddr[p]  = 64'(reg_q[1]) << 12 | 64'(p) << 19 | 64'(frame_q[5:0]) << 13 | 64'(awaits_q) << 6;
+    assign rx_awaddr[p]  = 64'(reg_q[1]) << 12 | 64'(p) << 19 | 64'(frame_q[5:0]) << 13 |
+        64'(awaits_q) << 6;
     assign rx_awvalid[p] = in_q != out_q && rx_wready[p];
     assign rx_wvalid[p]  = in_q != out_q && rx_awready[p];
     assign rx_wdata[p]   = head[511:0];
@@ -407,7 +418,8 @@ module echo_node #(
     always_ff @(posedge clk_i) begin
       rx_done[p] <= s_axis_rx_tvalid[p] && s_axis_rx_tlast[p];
       if (s_axis_rx_tvalid[p] && reg_q[1] != '0) begin
-        fifo_q[in_q[8:0]] <= {s_axis_rx_tlast[p], s_axis_rx_tkeep[64*p+:64], s_axis_rx_tdata[512*p+:512]};
+        fifo_q[in_q[8:0]] <= {s_axis_rx_tlast[p], s_axis_rx_tkeep[64*p+:64],
+            s_axis_rx_tdata[512*p+:512]};
         in_q <= in_q + 10'd1;
       end
       if (pop) begin
@@ -453,10 +465,15 @@ module echo_node #(
   a_poison : assert property (@(posedge clk_i) disable iff (rst_i) (reg_q[0] != 32'hdead));
 
   logic unused;
-  assign unused = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_araddr, s_axil_awaddr, s_axi_db_awaddr, s_axi_db_awlen,
-                    s_axi_db_wstrb, s_axi_db_wlast, s_axi_db_wdata, m_axi_tx0_rresp, m_axi_tx1_rresp, m_axi_tx0_rlast,
-                    m_axi_tx1_rlast, m_axi_rx0_bresp, m_axi_rx1_bresp, m_axi_me_arready, m_axi_me_rdata, m_axi_me_rresp,
-                    m_axi_me_rlast, m_axi_me_rvalid, m_axi_nmc_a_rresp, m_axi_nmc_a_rlast, m_axi_nmc_b_rdata,
-                    m_axi_nmc_b_rresp, m_axi_nmc_b_rlast, m_axi_nmc_w_bresp, s_axis_rx_tuser, op_q, 1'b0};
+  assign unused = &{1'b0, s_axil_awprot, s_axil_arprot, s_axil_araddr, s_axil_awaddr,
+      s_axi_db_awaddr, s_axi_db_awlen,
+                    s_axi_db_wstrb, s_axi_db_wlast, s_axi_db_wdata, m_axi_tx0_rresp,
+                        m_axi_tx1_rresp, m_axi_tx0_rlast,
+                    m_axi_tx1_rlast, m_axi_rx0_bresp, m_axi_rx1_bresp, m_axi_me_arready,
+                        m_axi_me_rdata, m_axi_me_rresp,
+                    m_axi_me_rlast, m_axi_me_rvalid, m_axi_nmc_a_rresp, m_axi_nmc_a_rlast,
+                        m_axi_nmc_b_rdata,
+                    m_axi_nmc_b_rresp, m_axi_nmc_b_rlast, m_axi_nmc_w_bresp, s_axis_rx_tuser,
+                        op_q, 1'b0};
 endmodule
 `default_nettype wire

@@ -216,7 +216,8 @@ TEST_CASE("scenario: arrays and matrices of a workload are checked element by el
         "w.toml:2: m[1] = 'x': expected rows of counts");  // the first error sticks
 }
 
-TEST_CASE("scenario: the key table names every key with its default and stands in the docs", "[tb][scenario]") {
+TEST_CASE("scenario: the key table names every key with its default and stands in the docs",
+          "[tb][scenario]") {
   const std::string table = scenario_key_table();
   std::ostringstream docs;
   docs << std::ifstream(WEFT_SOURCE_DIR "/docs/simulation.md").rdbuf();

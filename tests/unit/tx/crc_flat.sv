@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CRC of a sender and of a receiver side by side: beats in, CRC of the covered bytes and verdict
+// The CRC of a sender and of a receiver side by side: beats in, CRC of the covered bytes and
+// verdict
 // on a frame that carries its CRC out.
 `default_nettype none
 module crc_flat

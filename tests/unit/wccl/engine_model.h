@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain model of a cluster of message engines, for plans of int32 data: a window of 32 entries filled in order, issue as
-// soon as dependencies are met (oldest first per unit), random times for everything else. Messages of one connection
-// are delivered in posting order, as the transport promises; those of different connections in any order.
+// Plain model of a cluster of message engines, for plans of int32 data: a window of 32 entries filled in
+// order, issue as soon as dependencies are met (oldest first per unit), random times for everything else.
+// Messages of one connection are delivered in posting order, as the transport promises; those of different
+// connections in any order.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "weft_test.h"
 #include "sw/wccl/plan.h"
+#include "weft_test.h"
 
 namespace wccl::model {
 
@@ -49,7 +50,8 @@ class Cluster {
  public:
   static constexpr std::size_t kWindow = 32;
 
-  Cluster(int ranks, std::size_t bytes, std::uint64_t seed) : ranks(static_cast<std::size_t>(ranks)), rng(seed, 77) {
+  Cluster(int ranks, std::size_t bytes, std::uint64_t seed)
+      : ranks(static_cast<std::size_t>(ranks)), rng(seed, 77) {
     for (auto& r : this->ranks) r.memory.assign(bytes, 0);
   }
 
@@ -145,9 +147,7 @@ class Cluster {
           r.state[i] = Rank::kIssued;
           moved = true;
           break;
-        default:
-          fault = "operation that no plan should have";
-          return true;
+        default: fault = "operation that no plan should have"; return true;
       }
     }
     auto& q = reducer[me];
@@ -173,14 +173,17 @@ class Cluster {
       std::int32_t a, b;
       std::memcpy(&a, &r.memory[w.src0 + o], 4);
       std::memcpy(&b, &r.memory[w.src1 + o], 4);
-      const std::int32_t s = w.redop == Redop::MAX   ? std::max(a, b)
-                             : w.redop == Redop::MIN ? std::min(a, b)
-                                                     : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+      const std::int32_t s =
+          w.redop == Redop::MAX ? std::max(a, b)
+          : w.redop == Redop::MIN
+              ? std::min(a, b)
+              : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
       std::memcpy(&r.memory[w.dst + o], &s, 4);
     }
   }
 
-  // Bytes arrive when the message does, or earlier in part: a random prefix may be written ahead of time, as packets do.
+  // Bytes arrive when the message does, or earlier in part: a random prefix may be written ahead of time, as
+  // packets do.
   bool deliver() {
     bool moved = false;
     for (auto& [key, q] : wire) {

@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint8_t kGuard = 0xa5;
 constexpr std::uint64_t kScratchAt = 64;
 
-// Runs `op` on a model cluster `times` over and compares every byte of every rank's memory. Answers what is wrong.
+// Runs `op` on a model cluster `times` over and compares every byte of every rank's memory. Answers what is
+// wrong.
 struct Harness {
   int n;
   std::uint64_t seed = weft::test::seed();
@@ -61,22 +62,26 @@ struct Harness {
         auto& v = in[static_cast<std::size_t>(r)];
         v.resize(s.send / 4);
         for (auto& x : v) x = static_cast<std::int32_t>(rng());
-        if (s.send != 0) std::memcpy(&rank.memory[base.memory[static_cast<std::size_t>(r)].send], v.data(), s.send);
+        if (s.send != 0)
+          std::memcpy(&rank.memory[base.memory[static_cast<std::size_t>(r)].send], v.data(), s.send);
       }
       for (int r = 0; r < n; ++r) {
         auto& rank = cluster.ranks[static_cast<std::size_t>(r)];
         auto w = rank.memory;
         const auto out = golden(op, r, in);
-        if (!out.empty()) std::memcpy(&w[base.memory[static_cast<std::size_t>(r)].recv], out.data(), out.size() * 4);
+        if (!out.empty())
+          std::memcpy(&w[base.memory[static_cast<std::size_t>(r)].recv], out.data(), out.size() * 4);
         want[static_cast<std::size_t>(r)] = std::move(w);
         auto plan = compile(op, r, n, base);
         if (!plan.ok()) return plan.error();
         std::vector<weft::wire::Wqe> entries = plan.take();
         if (r == 0 && break_entry >= 0 && break_entry < static_cast<int>(entries.size()))
-          entries[static_cast<std::size_t>(break_entry)].has_dep0 = entries[static_cast<std::size_t>(break_entry)].has_dep1 = false;
+          entries[static_cast<std::size_t>(break_entry)].has_dep0 =
+              entries[static_cast<std::size_t>(break_entry)].has_dep1 = false;
         for (std::size_t i = 0; i < entries.size(); ++i) {
           const auto& e = entries[i];
-          if ((e.has_dep0 && e.dep0 >= i) || (e.has_dep1 && e.dep1 >= i)) return "dependency on a later entry";
+          if ((e.has_dep0 && e.dep0 >= i) || (e.has_dep1 && e.dep1 >= i))
+            return "dependency on a later entry";
         }
         rank.start(std::move(entries));
       }
@@ -90,22 +95,27 @@ struct Harness {
             return "rank " + std::to_string(r) + " byte " + std::to_string(a) + " round " + std::to_string(t);
         }
         for (int p = 0; p < n; ++p)
-          for (auto [purpose, value] : {std::pair{Sem::kReduce, 0U}, {Sem::kGather, 0U}, {Sem::kCredit, 1U}, {Sem::kReady, 0U}})
+          for (auto [purpose, value] :
+               {std::pair{Sem::kReduce, 0U}, {Sem::kGather, 0U}, {Sem::kCredit, 1U}, {Sem::kReady, 0U}})
             if (rank.sems[sem(0, purpose, p)] != value) return "semaphore not returned";
       }
     }
     return {};
   }
 
-  std::vector<std::int32_t> golden(const Op& op, int r, const std::vector<std::vector<std::int32_t>>& in) const {
+  std::vector<std::int32_t> golden(const Op& op, int r,
+                                   const std::vector<std::vector<std::int32_t>>& in) const {
     std::vector<std::int32_t> out;
     auto fold = [&](std::uint64_t i) {
       std::int32_t a = in[0][i];
       for (int k = 1; k < n; ++k) {
         const std::int32_t b = in[static_cast<std::size_t>(k)][i];
-        if (op.redop == RedOp::kMax) a = std::max(a, b);
-        else if (op.redop == RedOp::kMin) a = std::min(a, b);
-        else a = static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+        if (op.redop == RedOp::kMax)
+          a = std::max(a, b);
+        else if (op.redop == RedOp::kMin)
+          a = std::min(a, b);
+        else
+          a = static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
       }
       return a;
     };
@@ -118,25 +128,26 @@ struct Harness {
         for (std::uint64_t i = 0; i < op.count; ++i) out.push_back(fold(me * op.count + i));
         break;
       case Kind::kAllGather:
-        for (int s = 0; s < n; ++s) out.insert(out.end(), in[static_cast<std::size_t>(s)].begin(), in[static_cast<std::size_t>(s)].end());
+        for (int s = 0; s < n; ++s)
+          out.insert(out.end(), in[static_cast<std::size_t>(s)].begin(),
+                     in[static_cast<std::size_t>(s)].end());
         break;
       case Kind::kAllToAll:
         for (int s = 0; s < n; ++s)
-          for (std::uint64_t i = 0; i < op.count; ++i) out.push_back(in[static_cast<std::size_t>(s)][me * op.count + i]);
+          for (std::uint64_t i = 0; i < op.count; ++i)
+            out.push_back(in[static_cast<std::size_t>(s)][me * op.count + i]);
         break;
       case Kind::kAllToAllV:
         for (int s = 0; s < n; ++s) {
           std::uint64_t at = 0;
-          for (int p = 0; p < r; ++p) at += op.send_counts[static_cast<std::size_t>(s)][static_cast<std::size_t>(p)];
+          for (int p = 0; p < r; ++p)
+            at += op.send_counts[static_cast<std::size_t>(s)][static_cast<std::size_t>(p)];
           for (std::uint64_t i = 0; i < op.send_counts[static_cast<std::size_t>(s)][me]; ++i)
             out.push_back(in[static_cast<std::size_t>(s)][at + i]);
         }
         break;
-      case Kind::kBroadcast:
-        out = in[static_cast<std::size_t>(op.root)];
-        break;
-      case Kind::kBarrier:
-        break;
+      case Kind::kBroadcast: out = in[static_cast<std::size_t>(op.root)]; break;
+      case Kind::kBarrier: break;
     }
     return out;
   }
@@ -149,14 +160,16 @@ Op make(Kind kind, std::uint64_t count, int n, Rng& rng) {
   op.count = count;
   op.root = static_cast<int>(rng.below(static_cast<std::uint64_t>(n)));
   if (kind == Kind::kAllToAllV) {
-    op.send_counts.assign(static_cast<std::size_t>(n), std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
+    op.send_counts.assign(static_cast<std::size_t>(n),
+                          std::vector<std::uint64_t>(static_cast<std::size_t>(n)));
     for (auto& row : op.send_counts)
       for (auto& v : row) v = rng.chance(0.3) ? 0 : rng.below(2 * count + 1);
   }
   return op;
 }
 
-constexpr Kind kAll[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll, Kind::kAllToAllV, Kind::kBroadcast, Kind::kBarrier};
+constexpr Kind kAll[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll,
+                         Kind::kAllToAllV, Kind::kBroadcast,     Kind::kBarrier};
 
 }  // namespace
 

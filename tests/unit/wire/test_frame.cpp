@@ -340,7 +340,8 @@ TEST_CASE("wire: headers of any content are refused or describe what is there", 
   std::array<bool, kDropCount> seen{};
   for (int i = 0; i < 20000; ++i) {
     Frame f = make_sample(rng, kServed[rng.below(4)], rng.below(60)).frame;
-    // Damage behind the UDP header, cut or grow, then make lengths and checksums right so that it is looked at.
+    // Damage behind the UDP header, cut or grow, then make lengths and checksums right so that it is looked
+    // at.
     for (uint64_t n = rng.below(3); n > 0; --n) f[rng.range(42, f.size() - 1)] = static_cast<uint8_t>(rng());
     if (rng.chance(0.3)) f.resize(rng.range(58, f.size() + 8));
     detail::put_be<2>(f.data() + 16, f.size() - 14);
