@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types shared by the blocks of a node: what travels on the internal wires. Everything that two
-// machines must agree on
-// (headers, WQE, error codes) is in weft_wire_pkg, generated from sw/wire/wire.yaml.
+// machines must agree on (headers, WQE, error codes) is in weft_wire_pkg, generated from
+// sw/wire/wire.yaml.
 // Index types are as wide as the largest configuration; a block uses the low bits its parameters
 // ask for.
 `default_nettype none
@@ -23,8 +23,8 @@ package weft_pkg;
 
   // ---- configuration: table writes broadcast by the register block ------------------------------
   // The driver packs these structs into CFG_DATA: sw/wire/gen.py reads cfg_table_e and the cfg_*_t
-  // of the tables from this
-  // file and makes weft_cfg.h of them. They stand in the low bits of cfg_t.data.
+  // of the tables from this file and makes weft_cfg.h of them. They stand in the low bits of
+  // cfg_t.data.
   typedef enum logic [3:0] {
     CfgPort     = 4'd0,  // index = port;             data = cfg_port_t
     // index = conn*NumPorts+port; data = cfg_conn_t; (re)initialises the connection on that port
@@ -57,10 +57,8 @@ package weft_pkg;
     logic [7:0]  num_paths;   // paths in use on this port, 1..PathsPerPort
     logic [23:0] tx_psn;      // first PSN sent on every path of this port
     logic [23:0] rx_psn;      // first PSN expected on every path of this port
-    // bandwidth share, 1/256 byte a clock cycle (fixed until the receiver grants it)
-    logic [15:0] share;
-    // bytes the connection may have in flight on this port before its first ack
-    logic [23:0] init_cap;
+    logic [15:0] share;       // bandwidth share, 1/256 byte a cycle (until the receiver grants it)
+    logic [23:0] init_cap;    // bytes in flight on this port before the first ack
   } cfg_conn_t;
 
   typedef struct packed {
