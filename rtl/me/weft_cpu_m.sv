@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CPU-M: the processor that decides whether a subgraph may run. A PicoRV32 (rv32im) with 32 KB of
-// memory for code and data, and registers through which it sees the mailbox, memory (64-byte lines),
-// the region table and which connections exist. It is never on the path of a running entry.
+// memory for code and data, and registers through which it sees the mailbox, memory (64-byte
+// lines), the region table and which connections exist. It is never on the path of a running entry.
 //
 // Firmware is loaded through fw_* while cpu_run_i = 0, then cpu_run_i = 1 starts it at address 0. A
-// subgraph stays in the mailbox until its verdict is taken, so the CPU may be stopped and loaded anew
-// at any time: it begins again with the same subgraph.
-// Reads of MBOX and FETCH_WAIT get no answer before there is one: the CPU then stands still, which
-// costs nothing, in hardware or in simulation. Memory map: sw/firmware/cpu_m_map.h.
-// Code and line buffer answer at once (look-ahead address), registers after 2 cycles.
+// subgraph stays in the mailbox until its verdict is taken, so the CPU may be stopped and loaded
+// anew at any time: it begins again with the same subgraph. Reads of MBOX and FETCH_WAIT get no
+// answer before there is one: the CPU then stands still, which costs nothing, in hardware or in
+// simulation. Memory map: sw/firmware/cpu_m_map.h. Code and line buffer answer at once (look-ahead
+// address), registers after 2 cycles.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -29,7 +29,7 @@ module weft_cpu_m
     input  wire       [15:0] fw_addr_i,       // of the word
     input  wire       [31:0] fw_data_i,
     input  wire              cpu_run_i,
-    output logic      [31:0] status_o,        // as the firmware wrote it; 0xEE...... when the CPU trapped
+    output logic      [31:0] status_o,        // of the firmware; 0xEE...... when the CPU trapped
     output logic             trap_o,          // pulse
     // Mailbox: valid until the verdict is taken.
     input  wire              mbox_valid_i,
@@ -55,7 +55,8 @@ module weft_cpu_m
   localparam int unsigned LinkW = (NumLinks > 1) ? $clog2(NumLinks) : 1;
 
   // ---- the map (cpu_m_map.h): addr[31:28] chooses
-  localparam logic [3:0] PageRam = 4'h0, PageRegs = 4'h4, PageLines = 4'h5, PageRegions = 4'h6, PageLinks = 4'h7;
+  localparam logic [3:0] PageRam = 4'h0, PageRegs = 4'h4, PageLines = 4'h5;
+  localparam logic [3:0] PageRegions = 4'h6, PageLinks = 4'h7;
   typedef enum logic [3:0] {
     RegMbox         = 4'd0,   // read: stands until there is a subgraph; its number
     RegMboxCount    = 4'd1,

@@ -2,8 +2,9 @@
 //
 // Message engine: runs compiled subgraphs of work-queue entries without the host.
 //
-// weft_me_core does the per-entry work, weft_cpu_m validates subgraphs before they may run. What the
-// streams promise is said in the two; semantics of entries, doorbells and completions in docs/me.md.
+// weft_me_core does the per-entry work, weft_cpu_m validates subgraphs before they may run. What
+// the streams promise is said in the two; semantics of entries, doorbells and completions in
+// docs/me.md.
 `default_nettype none
 
 module weft_me

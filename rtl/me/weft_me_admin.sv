@@ -2,12 +2,12 @@
 //
 // Keeps the life of every subgraph and answers every doorbell with exactly one completion entry.
 //
-// One operation at a time, four or five cycles each: end of a context, verdict of CPU-M, start of a
-// launch, next subgraph for CPU-M, doorbell; earlier in this list goes first. Since all changes of a
-// subgraph's state pass here one after another, no two can race. A subgraph is queued once at most
-// for each of its two queues, so neither can overflow. While memory does not take completion
-// entries, operations wait, and with them doorbells (ready). Latency doorbell -> context started: 10
-// cycles. Does not look at entries; does not touch memory. docs/me.md, "Life of a subgraph".
+// One operation at a time, three cycles each and one more for an answer: end of a context, verdict
+// of CPU-M, start of a launch, next subgraph for CPU-M, doorbell; earlier in this list goes first.
+// Since all changes of a subgraph's state pass here one after another, no two can race. A subgraph
+// is queued once at most for each of its two queues, so neither can overflow. While memory does not
+// take completion entries, operations wait, and with them doorbells (ready). Does not look at
+// entries; does not touch memory. docs/me.md, "Life of a subgraph".
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -271,7 +271,8 @@ module weft_me_admin
   assign start_o.count    = table_q.count[16:0];
   assign start_o.aborted  = life_q == SgGivenUp;
 
-  assign abort_valid_o    = by_db && answer_status == ErrOk && db_op_q == DbAbort && life_q == SgRunning;
+  assign abort_valid_o    = by_db && db_op_q == DbAbort && answer_status == ErrOk &&
+      life_q == SgRunning;
   assign abort_subgraph_o = sg_q;
 
   assign mbox_valid_o     = mbox_valid_q;
@@ -307,7 +308,14 @@ module weft_me_admin
     end
 
     if (acting) begin
-      cqe_o <= '{cookie: cookie_q, subgraph: sg_q, op: DbLaunch, status: answer_status, entry: '0, conn: '0};
+      cqe_o <= '{
+          cookie: cookie_q,
+          subgraph: sg_q,
+          op: DbLaunch,
+          status: answer_status,
+          entry: '0,
+          conn: '0
+      };
       unique case (op_q)
         OpFinish: begin
           cqe_o.entry <= finish_i.entry;

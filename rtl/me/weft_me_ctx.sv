@@ -172,8 +172,13 @@ module weft_me_ctx
           if (failed && !kill_q[c]) begin
             kill_q[c]    <= 1'b1;
             by_host_q[c] <= 1'b0;
-            fault_q[c]   <= '{status: retire_i.status, entry: count_t'(retire_i.entry), conn: retire_i.conn};
-          end else if (kill_q[c] && by_host_q[c] && count_t'(retire_i.entry) < fault_q[c].entry) begin
+            fault_q[c]   <= '{
+                status: retire_i.status,
+                entry: count_t'(retire_i.entry),
+                conn: retire_i.conn
+            };
+          end else if (kill_q[c] && by_host_q[c] &&
+                       count_t'(retire_i.entry) < fault_q[c].entry) begin
             fault_q[c].entry <= count_t'(retire_i.entry);
             fault_q[c].conn  <= retire_i.conn;
           end

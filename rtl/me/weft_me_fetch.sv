@@ -72,10 +72,12 @@ module weft_me_fetch
     logic cpu;
     ctx_t ctx;
   } reader_t;
-  typedef enum logic [1:0] {
-    StPick,  // choose who reads next
-    StSize,  // cut the burst
-    StSend   // until memory takes the address
+  typedef enum logic [2:0] {
+    StPick,   // choose who reads next
+    StRead,   // read what the context has left
+    StSize,   // cut the burst
+    StStore,  // write back what is left then, reserve the space
+    StSend    // until memory takes the address
   } state_e;
 
   // ---- what each context still has to read
@@ -107,18 +109,14 @@ module weft_me_fetch
   end
   wire cpu_first = cpu_valid_i && (turn_q == (CtxW + 1)'(NumCtx) || want == '0);
 
-  row_t row;
-  logic [4:0] to_edge, burst;
-  logic last_burst;
-  always_comb begin
-    row        = rows[reader_q.ctx];
-    to_edge    = 5'd16 - 5'(row.line[3:0]);
-    last_burst = row.left <= count_t'(to_edge);
-    burst      = last_burst ? row.left[4:0] : to_edge;
-  end
+  row_t row_q;
+  logic [4:0] burst_q;
+  logic last_burst_q;
+  wire [4:0] to_edge = 5'd16 - 5'(row_q.line[3:0]);
+  wire last_burst = row_q.left <= count_t'(to_edge);
 
-  // A load has the write port; the cut waits a cycle then.
-  wire sizing = state_q == StSize && !load_valid_i;
+  // A load has the write port; the store waits a cycle then.
+  wire storing = state_q == StStore && !load_valid_i;
   logic order_ready, order_valid;
   wire ar_go = ar_valid_q && m_axi_arready;
   reader_t order;
@@ -173,13 +171,21 @@ module weft_me_fetch
   always_ff @(posedge clk_i) begin
     if (load_valid_i) begin
       rows[load_ctx_i] <= '{line: load_line_i, left: load_count_i};
-    end else if (sizing && !reader_q.cpu) begin
-      rows[reader_q.ctx] <= '{line: row.line + 58'(burst), left: row.left - count_t'(burst)};
+    end else if (storing) begin
+      rows[reader_q.ctx] <= '{
+          line: row_q.line + 58'(burst_q),
+          left: row_q.left - count_t'(burst_q)
+      };
     end
 
-    if (sizing) begin
-      ar_line_q <= row.line;
-      ar_len_q  <= 4'(burst - 1'b1);
+    if (state_q == StRead) row_q <= rows[reader_q.ctx];
+    if (state_q == StSize) begin
+      last_burst_q <= last_burst;
+      burst_q      <= last_burst ? row_q.left[4:0] : to_edge;
+    end
+    if (storing) begin
+      ar_line_q <= row_q.line;
+      ar_len_q  <= 4'(burst_q - 1'b1);
     end
     if (state_q == StPick) begin
       reader_q <= '{cpu: cpu_first, ctx: pick};
@@ -213,13 +219,15 @@ module weft_me_fetch
           ar_valid_q <= 1'b1;
           turn_q     <= '0;
         end else if (want != '0) begin
-          state_q <= StSize;
+          state_q <= StRead;
           last_q  <= pick;
           // CPU-M waits for one round of the contexts at most.
           if (turn_q != (CtxW + 1)'(NumCtx)) turn_q <= turn_q + 1'b1;
         end
-        StSize:
-        if (sizing) begin
+        StRead:  state_q <= StSize;
+        StSize:  state_q <= StStore;
+        StStore:
+        if (storing) begin
           state_q    <= StSend;
           ar_valid_q <= 1'b1;
         end
@@ -248,19 +256,20 @@ module weft_me_fetch
         quiet_o[c]    <= rst_i;
       end else begin
         reserved_q[c] <= reserved_q[c] +
-            ((sizing && !reader_q.cpu && reader_q.ctx == ctx_t'(c)) ? (PtrW + 1)'(burst) : '0) -
+            ((storing && reader_q.ctx == ctx_t'(c)) ? (PtrW + 1)'(burst_q) : '0) -
             (PtrW + 1)'(pop_i && pop_ctx_i == ctx_t'(c));
         present_q[c] <= present_q[c] + (PtrW + 1)'(ring_we && beat_reader_q.ctx == ctx_t'(c)) -
             (PtrW + 1)'(pop_i && pop_ctx_i == ctx_t'(c));
         if (ring_we && beat_reader_q.ctx == ctx_t'(c)) wr_q[c] <= wr_q[c] + 1'b1;
         if (pop_i && pop_ctx_i == ctx_t'(c)) rd_q[c] <= rd_q[c] + 1'b1;
-        if (sizing && !reader_q.cpu && reader_q.ctx == ctx_t'(c)) more_q[c] <= !last_burst;
+        if (storing && reader_q.ctx == ctx_t'(c)) more_q[c] <= !last_burst_q;
       end
     end
   end
 
   for (genvar c = 0; c < NumCtx; ++c) begin : gen_checks
-    `WEFT_ASSERT(RingInRange, reserved_q[c] <= (PtrW + 1)'(RingDepth) && present_q[c] <= reserved_q[c]);
+    `WEFT_ASSERT(RingInRange,
+                 reserved_q[c] <= (PtrW + 1)'(RingDepth) && present_q[c] <= reserved_q[c]);
     `WEFT_IMPLIES(PopHasData, pop_i && pop_ctx_i == ctx_t'(c), present_q[c] != '0);
     `WEFT_IMPLIES(LoadIsQuiet, load_valid_i && load_ctx_i == ctx_t'(c), quiet_o[c]);
   end

@@ -145,7 +145,7 @@ module weft_me_sem
     else if (is_wait && !met) next = value_q;
   end
 
-  logic [WindowDepth-1:0] asleep_q, wake;
+  logic [WindowDepth-1:0] asleep_q, wake, slot2_q;  // slot2: op2_q.slot, one-hot
   index_t sleep_sem_q[WindowDepth];
   wire park = op2_valid_q && is_wait && !met;
   wire update = op2_valid_q && (op2_q.kind == KindAdd || op2_q.kind == KindPut);
@@ -163,6 +163,7 @@ module weft_me_sem
     op1_q <= op_d;
     if (op1_valid_q) begin
       op2_q   <= op1_q;
+      slot2_q <= WindowDepth'(1) << op1_q.slot;
       value_q <= forward ? next : written ? mem[op1_q.sem] : '0;
     end
     if (op2_valid_q) begin
@@ -195,8 +196,7 @@ module weft_me_sem
       done_valid_o <= op2_valid_q && op2_q.entry && !park;
 
       // A freed slot sleeps no more; one slot parks at a time and is not freed then.
-      asleep_q     <= asleep_q & ~freed_i & ~(update ? wake : '0);
-      if (park) asleep_q[op2_q.slot] <= 1'b1;
+      asleep_q     <= (asleep_q & ~freed_i & ~(update ? wake : '0)) | (park ? slot2_q : '0);
       wake_o       <= update ? wake : '0;
 
       parked_o     <= park;
@@ -205,7 +205,7 @@ module weft_me_sem
       signal_bad_o <= sig_take && !sig_good;
       idle_o       <= bits_ready && !put_valid_q && !op1_valid_q && !op2_valid_q && !sig_valid_i;
     end
-    if (park) sleep_sem_q[op2_q.slot] <= op2_q.sem;
+    for (int s = 0; s < WindowDepth; ++s) if (park && slot2_q[s]) sleep_sem_q[s] <= op2_q.sem;
   end
   assign woken_o = wake_o != '0;
 

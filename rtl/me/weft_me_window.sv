@@ -3,19 +3,19 @@
 // The window: WindowDepth entries of all running subgraphs, each issued once what it waits for is
 // done. A row of the dependency matrix holds the slots an entry waits for; it is worked out once,
 // when the entry enters, by comparing its dep0 and dep1 with {context, index} of every slot and by
-// its sync, rx_sync and the fences before it. An entry that is not in the window any more is done, so
-// nothing has to be remembered. When a slot is done its column is cleared.
+// its sync, rx_sync and the fences before it. An entry that is not in the window any more is done,
+// so nothing has to be remembered. When a slot is done its column is cleared.
 //
-//   data_i  decode  enter          ready   grant   queue   request out
-//   t+1     t+1     t+2 (row, age)  t+3     t+4     t+5     t+6          a new entry
-//                   completion t    t+2     t+3     t+4     t+5..t+6     one that waited
+//   new entry            in_i t   decoded t+1   in its slot t+2   ready t+3   grant, queue, request
+//   one that waited      completion taken t   done t+2   row clear t+3   ready t+4   t+5, t+6, t+7
 //
 // Oldest ready entry first (age matrix), over all targets that have room: transport, reducer, and
 // the semaphore unit, which also does NOP. "Issued" means granted; up to 4 granted entries wait in
 // the queue of each target. One grant a cycle, one completion a cycle. An entry enters every other
 // cycle, so the semaphore unit's results (always taken) leave half of the cycles to the others.
-// Entries that cannot be run (an opcode, type, connection or semaphore that does not exist; a failed
-// read) are completed with the error instead. Checking addresses is CPU-M's business, before.
+// Entries that cannot be run (an opcode, type, connection or semaphore that does not exist; a
+// failed read) are completed with the error instead. Checking addresses is CPU-M's business,
+// before.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -111,6 +111,7 @@ module weft_me_window
   wqe_t wqe;
   err_e error;
   local_e local_kind;
+  target_e target;
   assign wqe = in_i.wqe;
   wire wqe_conn_good = 32'(wqe.conn) < 32'(NumConns);
   wire wqe_sem_good = 32'(wqe.sem) < 32'(NumSems);
@@ -130,6 +131,9 @@ module weft_me_window
       default:   error = ErrBadOpcode;
     endcase
     if (in_i.bad) error = ErrMemError;
+    target = ToLocal;
+    if (error == ErrOk && wqe.opcode == WqeWrite) target = ToTx;
+    if (error == ErrOk && wqe.opcode == WqeReduce) target = ToNmc;
   end
 
   logic dec_valid_q;
@@ -144,8 +148,7 @@ module weft_me_window
           ctx: in_ctx_i,
           entry: in_entry_i,
           opcode: in_i.bad ? WqeNop : wqe.opcode,
-          target:
-          (error != ErrOk) ? ToLocal : (wqe.opcode == WqeWrite) ? ToTx : (wqe.opcode == WqeReduce) ? ToNmc : ToLocal,
+          target: target,
           has_dep0: wqe.has_dep0 && !in_i.bad,
           has_dep1: wqe.has_dep1 && !in_i.bad,
           fence: wqe.fence && !in_i.bad,
@@ -193,8 +196,8 @@ module weft_me_window
   set_t fence_q, waits_q, to_tx_q, to_nmc_q;
   ctx_t ctx_q[WindowDepth];
   entry_t entry_q[WindowDepth];
-  set_t waits_for_q[WindowDepth];             // the dependency matrix
-  set_t older_q[WindowDepth];                 // the age matrix: slots that entered before
+  set_t [WindowDepth-1:0] waits_for_q;        // the dependency matrix
+  set_t [WindowDepth-1:0] older_q;            // the age matrix: slots that entered before
   set_t free_q;                               // one-hot: the slot that the next entry gets
   set_t ready_q, grant_q, done_q;             // grant and done: one-hot
 
@@ -248,7 +251,8 @@ module weft_me_window
   end
 
   // ---- completion: semaphore unit always; transport and reducer in turn; then what a killed
-  // context leaves behind, every fourth cycle, because the set it is chosen from is that late.
+  // context leaves behind, a slot every five cycles, because the set it is chosen from is that
+  // late. Nothing else can end a slot of that set, so the choice stays right while it waits.
   logic tx_cpl_valid, tx_cpl_ready, nmc_cpl_valid, nmc_cpl_ready;
   cpl_t tx_cpl, nmc_cpl;
   weft_skid #(
@@ -276,15 +280,15 @@ module weft_me_window
       .m_data_o (nmc_cpl)
   );
 
-  set_t flush_q;
-  logic nmc_turn_q, flush_pick;
+  set_t flush_q, flush_lowest_q;
+  logic nmc_turn_q, flush_pick, flush_have_q;
   logic [1:0] flush_wait_q;
-  slot_t flush_slot;
+  slot_t flush_slot_q;
   wire nmc_first = nmc_cpl_valid && (nmc_turn_q || !tx_cpl_valid);
   assign nmc_cpl_ready = !op_done_valid_i && nmc_first;
   assign tx_cpl_ready  = !op_done_valid_i && !nmc_first;
-  assign flush_pick = !op_done_valid_i && !tx_cpl_valid && !nmc_cpl_valid && flush_wait_q == '0 && flush_q != '0;
-  assign flush_slot = index_of(flush_q & (~flush_q + 1'b1));
+  assign flush_pick    = !op_done_valid_i && !tx_cpl_valid && !nmc_cpl_valid && flush_have_q;
+  wire flush_choose = !flush_have_q && flush_wait_q == '0 && flush_lowest_q != '0;
 
   logic done_d;
   slot_t done_slot_d;
@@ -301,7 +305,7 @@ module weft_me_window
       done_slot_d   = slot_t'(tx_cpl.tag);
       done_status_d = tx_cpl.status;
     end else begin
-      done_slot_d   = flush_slot;
+      done_slot_d   = flush_slot_q;
       done_status_d = ErrFlushed;
     end
   end
@@ -321,12 +325,16 @@ module weft_me_window
 
   always_ff @(posedge clk_i) begin
     if (dec_valid_q) begin
-      info_mem[free_slot]  <= '{ctx: dec_q.ctx, entry: dec_q.entry, opcode: dec_q.opcode, conn: dec_q.conn};
+      info_mem[free_slot] <= '{
+          ctx: dec_q.ctx,
+          entry: dec_q.entry,
+          opcode: dec_q.opcode,
+          conn: dec_q.conn
+      };
       tx_mem[free_slot]    <= dec_tx_q;
       nmc_mem[free_slot]   <= dec_nmc_q;
       local_mem[free_slot] <= dec_local_q;
       for (int s = 0; s < WindowDepth; ++s) begin
-        older_q[s] <= free_q[s] ? ~free_q : older_q[s] & ~free_q;
         if (free_q[s]) begin
           ctx_q[s]    <= dec_q.ctx;
           entry_q[s]  <= dec_q.entry;
@@ -337,12 +345,26 @@ module weft_me_window
         end
       end
     end
-    if (dec_valid_q || done_valid_q) begin
+
+    // The matrices, bit by bit: a new slot enables its row and resets or sets its column, a done
+    // slot resets its column. Written so, each bit is a flip-flop with enable and reset and no LUT.
+    if (dec_valid_q) begin
       for (int s = 0; s < WindowDepth; ++s) begin
-        waits_for_q[s] <= (dec_valid_q && free_q[s]) ? row : waits_for_q[s] & ~done_q;
+        if (free_q[s]) begin
+          waits_for_q[s] <= row;
+          older_q[s]     <= '1;
+          for (int t = 0; t < WindowDepth; ++t) older_q[t][s] <= 1'b0;
+        end
+      end
+    end
+    for (int s = 0; s < WindowDepth; ++s) begin
+      if (done_q[s]) begin
+        for (int t = 0; t < WindowDepth; ++t) waits_for_q[t][s] <= 1'b0;
       end
     end
 
+    flush_lowest_q <= flush_q & (~flush_q + 1'b1);
+    if (flush_choose) flush_slot_q <= index_of(flush_lowest_q);
     if (done_d) begin
       done_slot_q    <= done_slot_d;
       done_status_q  <= done_status_d;
@@ -360,11 +382,13 @@ module weft_me_window
       done_valid_q <= 1'b0;
       flush_q      <= '0;
       flush_wait_q <= '0;
+      flush_have_q <= 1'b0;
       nmc_turn_q   <= 1'b0;
     end else begin
       free_q <= free_d;
       done_valid_q <= done_d;
       done_q <= done_d ? set_t'(1) << done_slot_d : '0;
+      flush_have_q <= flush_choose || (flush_have_q && !flush_pick);
       if (flush_pick) flush_wait_q <= '1;
       else if (flush_wait_q != '0) flush_wait_q <= flush_wait_q - 1'b1;
       if (nmc_cpl_valid && nmc_cpl_ready) nmc_turn_q <= 1'b0;
@@ -377,7 +401,8 @@ module weft_me_window
         seen_q   <= (seen_q | grant_q) & ~(dec_valid_q ? free_q : '0);
         flush_q  <= valid_q & kills & ~done_q & ~ready_q & ~grant_q & (~issued_q | asleep_i);
         for (int s = 0; s < WindowDepth; ++s) begin
-          ready_q[s] <= valid_q[s] && !issued_q[s] && !grant_q[s] && !kills[s] && waits_for_q[s] == '0;
+          ready_q[s] <= valid_q[s] && !issued_q[s] && !grant_q[s] && !kills[s] &&
+              waits_for_q[s] == '0;
         end
       end else begin
         flush_q <= '0;
@@ -497,7 +522,8 @@ module weft_me_window
   `WEFT_ASSERT(DoneIsValid, (done_q & ~valid_q) == '0);
   `WEFT_IMPLIES(DoneIsIssued, done_valid_q && !done_flushed_q, (done_q & issued_q) != '0);
   `WEFT_IMPLIES(QueuesHaveRoom, granted,
-                (!grant_tx || tx_fits) && (!grant_nmc || nmc_fits) && (grant_tx || grant_nmc || local_fits));
+                (!grant_tx || tx_fits) && (!grant_nmc || nmc_fits) &&
+                (grant_tx || grant_nmc || local_fits));
   `WEFT_IMPLIES(TagInWindow, tx_cpl_valid, 32'(tx_cpl.tag) < 32'(WindowDepth));
   `WEFT_HOLD(TxHolds, tx_valid_o, tx_ready_i, tx_o);
   `WEFT_HOLD(NmcHolds, nmc_valid_o, nmc_ready_i, nmc_o);

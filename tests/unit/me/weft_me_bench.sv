@@ -98,7 +98,8 @@ module weft_me_bench
   assign cpl = '{tag: cpl_tag, status: err_e'(cpl_status)};
   assign nmc_cpl = '{tag: nmc_cpl_tag, status: err_e'(nmc_cpl_status)};
   assign sig = '{sem: sig_sem, value: sig_value};
-  assign {req_conn, req_tag, req_signal, req_sem, req_value} = {req.conn, req.tag, req.signal, req.sem, req.value};
+  assign {req_conn, req_tag, req_signal} = {req.conn, req.tag, req.signal};
+  assign {req_sem, req_value} = {req.sem, req.value};
   assign {req_laddr, req_raddr, req_rkey, req_len} = {req.laddr, req.raddr, req.rkey, req.len};
   assign {nmc_tag, nmc_dtype, nmc_redop, nmc_two} = {nmc.tag, nmc.dtype, nmc.redop, nmc.two};
   assign {nmc_src0, nmc_src1, nmc_dst, nmc_len} = {nmc.src0, nmc.src1, nmc.dst, nmc.len};
