@@ -43,7 +43,8 @@ Pair<Type> float_pair(Rng& rng) {
   const uint64_t sign_a = r >> 60, sign_b = r >> 61;
   switch (r & 15) {
     case 0: return {static_cast<Bits>(rng()), static_cast<Bits>(rng())};
-    case 1: {  // specials against anything
+    case 1: {  // zeros of both signs; specials against anything
+      if ((r >> 6 & 7) == 0) return {make(sign_a, 0, 0), make(sign_b, 0, 0)};
       constexpr Bits kSome[] = {0,
                                 1,
                                 Type::kHidden - 1,
@@ -61,7 +62,8 @@ Pair<Type> float_pair(Rng& rng) {
     }
     case 2:  // both small: subnormals and the smallest normals
     case 3: return {make(sign_a, rng.below(4), fraction()), make(sign_b, rng.below(4), fraction())};
-    case 4: return {make(sign_a, 255 - rng.below(4), fraction()), make(sign_b, 255 - rng.below(4), fraction())};
+    case 4:
+      return {make(sign_a, 255 - rng.below(4), fraction()), make(sign_b, 255 - rng.below(4), fraction())};
     case 5: {  // differences that cancel down to few bits, at any exponent
       const Bits a = make(sign_a, rng.below(256), fraction());
       return {a, static_cast<Bits>((a ^ Type::kSign) + rng.below(17) - 8)};
@@ -94,8 +96,12 @@ Pair<Type> float_pair(Rng& rng) {
   }
 }
 
-inline Pair<num::Float32> pair_of(Rng& rng, num::Float32) { return float_pair<num::Float32, 23>(rng); }
-inline Pair<num::Bfloat16> pair_of(Rng& rng, num::Bfloat16) { return float_pair<num::Bfloat16, 7>(rng); }
+inline Pair<num::Float32> pair_of(Rng& rng, num::Float32) {
+  return float_pair<num::Float32, 23>(rng);
+}
+inline Pair<num::Bfloat16> pair_of(Rng& rng, num::Bfloat16) {
+  return float_pair<num::Bfloat16, 7>(rng);
+}
 inline Pair<num::Int32> pair_of(Rng& rng, num::Int32) {
   const uint64_t r = rng();
   const auto edge = [&](uint64_t pick) {
@@ -152,7 +158,8 @@ struct Mutant {
       case Broken::ZerosEqual: return Type::magnitude(a) == 0 && Type::magnitude(b) == 0 ? a : right;
       case Broken::FlushesResults: return flushed(right);
       case Broken::ZeroSign:
-        return right == 0 && (Type::negative(a) != Type::negative(b)) ? static_cast<Bits>(Type::kSign) : right;
+        return right == 0 && (Type::negative(a) != Type::negative(b)) ? static_cast<Bits>(Type::kSign)
+                                                                      : right;
       case Broken::Saturates:
         return Type::is_inf(right) && finite(a) && finite(b) ? static_cast<Bits>(right - 1) : right;
       case Broken::TiesAway:

@@ -133,8 +133,10 @@ class World {
     dut_.cpl_ready_i = !set_.hold(kCpl);
     dut_.m_axi_a_arready = !set_.hold(kArA);
     dut_.m_axi_b_arready = !set_.hold(kArB);
-    drive_read(reads_[0], kRA, dut_.m_axi_a_rvalid, dut_.m_axi_a_rlast, dut_.m_axi_a_rresp, dut_.m_axi_a_rdata);
-    drive_read(reads_[1], kRB, dut_.m_axi_b_rvalid, dut_.m_axi_b_rlast, dut_.m_axi_b_rresp, dut_.m_axi_b_rdata);
+    drive_read(reads_[0], kRA, dut_.m_axi_a_rvalid, dut_.m_axi_a_rlast, dut_.m_axi_a_rresp,
+               dut_.m_axi_a_rdata);
+    drive_read(reads_[1], kRB, dut_.m_axi_b_rvalid, dut_.m_axi_b_rlast, dut_.m_axi_b_rresp,
+               dut_.m_axi_b_rdata);
     if (!dut_.m_axi_w_bvalid && !responses_.empty() && responses_.front().due <= cycle_ && !set_.hold(kB)) {
       dut_.m_axi_w_bvalid = 1;
       dut_.m_axi_w_bresp = responses_.front().error ? 2 : 0;
@@ -196,8 +198,8 @@ class World {
   void compare() const {
     if (memory_ == expected_) return;
     const auto [got, want] = std::mismatch(memory_.begin(), memory_.end(), expected_.begin());
-    fail("byte " + std::to_string(got - memory_.begin()) + " of memory is " + std::to_string(*got) + ", not " +
-         std::to_string(*want));
+    fail("byte " + std::to_string(got - memory_.begin()) + " of memory is " + std::to_string(*got) +
+         ", not " + std::to_string(*want));
   }
   /// The expectation, for tests that spoil it on purpose.
   std::vector<uint8_t>& expected() { return expected_; }
@@ -253,15 +255,15 @@ class World {
 
   // nmc_req_t, most significant first: tag dtype redop two src0 src1 dst len.
   void pack(const NmcRequest& r) {
-    const uint32_t words[8] = {r.len,
-                               static_cast<uint32_t>(r.dst),
-                               static_cast<uint32_t>(r.dst >> 32),
-                               static_cast<uint32_t>(r.src1),
-                               static_cast<uint32_t>(r.src1 >> 32),
-                               static_cast<uint32_t>(r.src0),
-                               static_cast<uint32_t>(r.src0 >> 32),
-                               uint32_t{r.two} | uint32_t{r.redop} << 1 | uint32_t{r.dtype} << 9 |
-                                   uint32_t{r.tag} << 17};
+    const uint32_t words[8] = {
+        r.len,
+        static_cast<uint32_t>(r.dst),
+        static_cast<uint32_t>(r.dst >> 32),
+        static_cast<uint32_t>(r.src1),
+        static_cast<uint32_t>(r.src1 >> 32),
+        static_cast<uint32_t>(r.src0),
+        static_cast<uint32_t>(r.src0 >> 32),
+        uint32_t{r.two} | uint32_t{r.redop} << 1 | uint32_t{r.dtype} << 9 | uint32_t{r.tag} << 17};
     for (unsigned i = 0; i < 8; ++i) dut_.req_i[i] = words[i];
   }
 
@@ -299,7 +301,8 @@ class World {
   }
 
   template <class Valid, class Last, class Resp, class Data>
-  void drive_read(std::deque<Read>& reads, unsigned stream, Valid& valid, Last& last, Resp& resp, Data& data) {
+  void drive_read(std::deque<Read>& reads, unsigned stream, Valid& valid, Last& last, Resp& resp,
+                  Data& data) {
     if (valid || reads.empty() || reads.front().due > cycle_ || set_.hold(stream)) return;
     Read& read = reads.front();
     const uint64_t address = read.address + read.done * kBeatBytes;
@@ -310,7 +313,8 @@ class World {
     if (bad) {  // what comes with an error is garbage
       std::memset(&data[0], 0xa5, kBeatBytes);
     } else {
-      std::memcpy(&data[0], read.early.empty() ? at(address) : &read.early[read.done * kBeatBytes], kBeatBytes);
+      std::memcpy(&data[0], read.early.empty() ? at(address) : &read.early[read.done * kBeatBytes],
+                  kBeatBytes);
     }
   }
 
@@ -378,8 +382,8 @@ class World {
 
   // nmc_cnt_t, least significant bit first.
   void count(unsigned events) {
-    uint64_t* const by_bit[] = {&counters_.errors,      &counters_.done,       &counters_.requests,
-                                &counters_.beats,       &counters_.stall_write, &counters_.stall_read,
+    uint64_t* const by_bit[] = {&counters_.errors, &counters_.done,        &counters_.requests,
+                                &counters_.beats,  &counters_.stall_write, &counters_.stall_read,
                                 &counters_.busy};
     for (unsigned i = 0; i < 7; ++i) *by_bit[i] += events >> i & 1;
   }

@@ -19,7 +19,9 @@ namespace {
 
 constexpr uint64_t kPage = test::kPageBytes;
 
-uint64_t bytes_of(uint8_t dtype) { return num::bytes_of(static_cast<Dtype>(dtype)); }
+uint64_t bytes_of(uint8_t dtype) {
+  return num::bytes_of(static_cast<Dtype>(dtype));
+}
 
 // One reducer and its world. Regions of a round are laid out one behind the other with gaps, so that
 // all else in memory is guard.
@@ -33,6 +35,9 @@ class Fixture {
     for (unsigned i = 0; i < 9; ++i) stalls_.emplace_back(profile, 20 + i);
     init(std::move(settings));
   }
+
+  /// Holds back one stream (World::Stream) with another probability.
+  void stall(unsigned which, double p) { stalls_[which] = test::Stall(p, 40 + which); }
 
   test::World<Vnmc_top>& world() { return *world_; }
   test::Bench<Vnmc_top>& bench() { return bench_; }
@@ -282,7 +287,7 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 3; });
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 255; });
   add(Err::BAD_TYPE, [](auto& r) { r.redop = 4; });
-  add(Err::BAD_TYPE, [](auto& r) { r.redop = 3; });                // copy of two sources
+  add(Err::BAD_TYPE, [](auto& r) { r.redop = 3; });                 // copy of two sources
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 9, r.two = false; });  // known even where unused
   add(Err::BAD_TYPE, [](auto& r) { r.redop = 200, r.two = false; });
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 3, r.len = 0; });
@@ -403,25 +408,36 @@ TEST_CASE("nmc: nothing is written behind a read error", "[nmc]") {
   CHECK(f.world().bursts_written() == 4);  // the failed request's bursts are whole all the same
 }
 
-TEST_CASE("nmc: counters add up", "[nmc]") {
-  Fixture f({}, 0.5);
-  f.clear();
-  std::vector<NmcRequest> requests;
-  for (int i = 0; i < 30; ++i) requests.push_back(f.any_request(3000));
-  f.run(requests);
-  const auto& c = f.world().counters();
-  CHECK(c.requests == requests.size());
-  CHECK(c.done == requests.size());
-  CHECK(c.errors == 0);
-  CHECK(c.beats == f.world().beats_written());
-  CHECK(c.busy > c.beats);
-  CHECK(c.stall_read > 0);
-  CHECK(c.stall_write > 0);
-  CHECK(c.busy >= c.beats + c.stall_read / 2);
-  for (int i = 0; i < 20; ++i) f.step();
-  const uint64_t busy = c.busy;
-  for (int i = 0; i < 20; ++i) f.step();
-  CHECK(c.busy == busy);  // idle is idle
+TEST_CASE("nmc: counters add up and tell which side is slow", "[nmc]") {
+  using W = test::World<Vnmc_top>;
+  for (bool slow_write : {false, true}) {
+    CAPTURE(slow_write);
+    Fixture f;
+    for (unsigned which : {W::kRA, W::kRB}) f.stall(which, slow_write ? 0.0 : 0.8);
+    f.stall(W::kW, slow_write ? 0.8 : 0.0);
+    f.clear();
+    std::vector<NmcRequest> requests;
+    for (int i = 0; i < 30; ++i) requests.push_back(f.any_request(3000));
+    NmcRequest sum = f.request(Dtype::INT32, Redop::SUM, true, 20000);
+    sum.src0 = f.place(sum.len, 0);
+    sum.src1 = f.place(sum.len, 4);
+    sum.dst = f.place(sum.len, 8);
+    requests.push_back(sum);
+    f.run(requests);
+    const auto& c = f.world().counters();
+    CHECK(c.requests == requests.size());
+    CHECK(c.done == requests.size());
+    CHECK(c.errors == 0);
+    CHECK(c.beats == f.world().beats_written());
+    CHECK(c.busy >= c.beats + c.stall_read + c.stall_write);
+    // The slow side is four fifths of the time held back; the other one's share is starting up.
+    if (slow_write) CHECK(c.stall_write > 2 * c.stall_read);
+    if (!slow_write) CHECK(c.stall_read > 2 * c.stall_write);
+    for (int i = 0; i < 20; ++i) f.step();
+    const uint64_t busy = c.busy;
+    for (int i = 0; i < 20; ++i) f.step();
+    CHECK(c.busy == busy);  // idle is idle
+  }
 }
 
 TEST_CASE("nmc: 128 bytes a cycle at 40 and at 400 cycles of latency", "[nmc]") {

@@ -16,7 +16,9 @@ namespace {
 uint32_t bits(float x) {
   return std::isnan(x) ? num::Float32::kNan : std::bit_cast<uint32_t>(x);
 }
-float real(uint32_t x) { return std::bit_cast<float>(x); }
+float real(uint32_t x) {
+  return std::bit_cast<float>(x);
+}
 
 // The host's answer. A bf16 sum goes through binary32 and is rounded a second time, which is exact:
 // 24 bits are at least 2 x 8 + 2 (Figueroa, When is double rounding innocuous?, 1995).
