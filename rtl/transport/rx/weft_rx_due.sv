@@ -8,7 +8,8 @@
 // a
 // mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and held
 // (in
-// order of time, as the hold is the same for all). Not up for one cycle a path behind reset.
+// order of time, as the hold is the same for all). Not up for one cycle a path behind reset:
+// nothing may be committed by then, and marks are forgotten.
 // A held entry that an ack overtook may fire early for a later packet: harmless. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -105,7 +106,7 @@ module weft_rx_due
       mark_q <= 1'b0;
     end else begin
       if (!up) walk_q <= walk_q + 1'b1;
-      mark_q <= mark_i || (mark_q && !mark_take);
+      mark_q <= (mark_i && up) || (mark_q && !mark_take);
       op_q   <= !up ? OpWalk : commit_i ? OpCommit : mark_q ? OpMark : pop_take ? OpPop :
                 timer_take ? OpTimer : OpNone;
     end
@@ -197,7 +198,7 @@ module weft_rx_due
   `WEFT_IMPLIES(OwedFits, owe_q, owed_ready);
   `WEFT_IMPLIES(HeldFits, hold_q, held_ready);
   `WEFT_IMPLIES(NoMarkLost, mark_i, !mark_q || mark_take);
-  `WEFT_IMPLIES(NothingBeforeUp, !up, !commit_i && !mark_i);
+  `WEFT_IMPLIES(NoCommitBeforeUp, !up, !commit_i);
 
 endmodule
 `default_nettype wire

@@ -167,7 +167,7 @@ module weft_rx_header
       second_q  <= second_group(s2_q, other_length);
       third_q   <= third_group(s2_q, other_incarnation);
       claims3_q <= s2_q.unserved && !s2_q.bth_version && !s2_q.conn && !other_incarnation &&
-                   !s2_q.path && !s2_q.overflow;
+                   !s2_q.path;
       data3_q   <= s2_q.is_data;
       ack3_q    <= s2_q.is_ack;
       probe3_q  <= s2_q.is_probe;

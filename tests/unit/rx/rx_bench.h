@@ -106,6 +106,8 @@ class Bench {
   void send(Sent s) { to_send_.push_back(std::move(s)); }
   void send(wire::Frame f) { to_send_.push_back({std::move(f), false}); }
   std::size_t queued() const { return to_send_.size(); }
+  /// All frames judged, and all that was accepted written and committed: the packet buffer is empty.
+  bool quiet() const { return to_send_.empty() && offset_ == 0 && judging_.empty() && model.waiting() == 0; }
   std::uint64_t overflows() const { return model.drops()[static_cast<std::size_t>(wire::Drop::OVERFLOW)]; }
   std::uint64_t acks_sent() const { return acks_sent_; }
   std::uint64_t acks_again() const { return acks_again_; }

@@ -37,10 +37,15 @@ void random_run(const Stalls& stalls, Mix mix, unsigned frames, bool held, std::
   traffic.follow = true;
   connect_all(bench, traffic, mix.conns, mix.forbidden != 0);
   bench.lie = lie;
+  // Refused frames stay in the packet buffer until the accepted ones before them are written, so all bytes
+  // count.
+  std::size_t under_way = 0;
   for (unsigned i = 0; i < frames;) {
-    if (bench.queued() == 0 &&
-        (!held || (bench.model.bytes_waiting() < 8000 && bench.model.waiting() < 100))) {
-      bench.send(traffic.next());
+    if (bench.quiet()) under_way = 0;
+    if (bench.queued() == 0 && (!held || under_way < 8000)) {
+      Sent s = traffic.next();
+      under_way += s.frame.size() + 64;
+      bench.send(std::move(s));
       ++i;
     }
     bench.cycle();
