@@ -3,8 +3,7 @@
 // Ack builder: takes the next path that owes an ack when the one before has left, reads the path's
 // state, and offers the ack. So under load one ack carries many packets. An ack every 6 cycles at
 // most. History words behind the last one with a zero are not sent. An ack that reports a new gap
-// on a
-// lossy port is offered twice.
+// on a lossy port is offered twice.
 //
 // Paths of a connection that is not configured are skipped.
 `default_nettype none

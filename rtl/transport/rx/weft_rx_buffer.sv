@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Packet buffer: store and forward. Beats are turned to the alignment of their destination on the
-// way
-// IN, where nothing ever stalls, so a read delivers the words of the AXI write as they are.
+// way IN, where nothing ever stalls, so a read delivers the words of the AXI write as they are.
 //
 //   payload byte 0 stands at byte 26 of beat 1 and belongs at byte a = va mod 64 of the first word:
 //   rotate by r = (a - 26) mod 64, then   word j = lanes r.. of beat j, lanes below r of beat j-1.
 //
-//     beat 1   |hhhhhhhhhhPPPPPP|          a < 26: word 1 holds header bytes only, reading starts
-//   at 2
-//   word 1   |....aaPPPP......|          a >= 26: bytes below a of word 1 are header, not strobed
+//   beat 1   |hhhhhhhhhhPPPPPP|     a < 26: word 1 holds header bytes only, reading starts at 2
+//   word 1   |....aaPPPP......|     a >= 26: bytes below a of word 1 are header, not strobed
 //
 // Every frame with a second beat takes (beats after the first) + 1 words, written one a cycle: the
 // extra word falls into the cycle of the next frame's first beat, which is not stored. Room that a
 // frame does not find makes it overflow: its words are given back at once. Words of frames that
-// were
-// judged return when the last accepted frame before them has been read. A frame's words may be read
-// from two cycles after its verdict on. docs/rx.md.
+// were judged return when the last accepted frame before them has been read. A frame's words may be
+// read from two cycles after its verdict on. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -2,14 +2,13 @@
 //
 // Verdict on every frame, in the order of arrival: header, epoch, PSN, stream, message, region. A
 // frame's header comes in S1, its verdict leaves in S5; one frame a cycle, never stalls. Exactly
-// one
-// of pending, ack and drop answers each frame.
+// one of pending, ack and drop answers each frame.
 //
 // Room for what an accepted frame needs is claimed by the caller through data_full_i and
-// ack_full_i:
-// while they are low, at least 8 more frames find room. A data packet that claims its PSN and is
-// refused for what it asks (operation, stream, message, key, bounds, rights) fails its connection:
-// the first such error stays in the connection's status until it is configured again. docs/rx.md.
+// ack_full_i: while they are low, at least 8 more frames find room. A data packet that claims its
+// PSN and is refused for what it asks (operation, stream, message, key, bounds, rights) fails its
+// connection: the first such error stays in the connection's status until it is configured again.
+// docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -2,14 +2,11 @@
 //
 // Claim table: per path the epoch and the next PSN that no frame has claimed yet. With reorder
 // distance D = 0 a PSN is fresh when it is this one or at most 255 ahead of it (a sender has at
-// most
-// 256 PSNs unsettled, so more is not from this stream of frames); behind it is stale.
+// most 256 PSNs unsettled, so more is not from this stream of frames); behind it is stale.
 //
 // Look up in S1, answer in S4, claim in S4: a frame sees every claim made by frames two or more
-// cycles
-// ahead. Frames that may claim have at least two beats, so this is all of them. Decides nothing
-// about
-// memory: the commit stage checks again behind the write (rule W7). docs/rx.md.
+// cycles ahead. Frames that may claim have at least two beats, so this is all of them. Decides
+// nothing about memory: the commit stage checks again behind the write (rule W7). docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 

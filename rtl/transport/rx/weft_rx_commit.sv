@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Commit stage: accepted packets wait here for the responses of their writes, in order; then they
-// are
-// checked a second time (rule W7) and only now become part of the path's state, are told to the
-// core,
-// and may be acked. An empty packet or a probe has no write, but keeps its place in the order.
+// are checked a second time (rule W7) and only now become part of the path's state, are told to the
+// core, and may be acked. An empty packet or a probe has no write, but keeps its place in the
+// order.
 //
 // A packet every second cycle. Room in the queue is announced ahead: with full_o low, 8 more
-// packets
-// are taken. A packet whose write failed is dropped (MEM) and fails its connection; one whose
-// connection was configured anew meanwhile is dropped too. docs/rx.md.
+// packets are taken. A packet whose write failed is dropped (MEM) and fails its connection; one
+// whose connection was configured anew meanwhile is dropped too. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -5,12 +5,10 @@
 // when the first has waited ack_hold cycles.
 //
 // One operation a cycle in the order commit, mark, pop, timer; a commit at most every second cycle,
-// a
-// mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and held
-// (in
-// order of time, as the hold is the same for all). Not up for one cycle a path behind reset:
-// nothing may be committed by then, and marks are forgotten.
-// A held entry that an ack overtook may fire early for a later packet: harmless. docs/rx.md.
+// a mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and
+// held (in order of time, as the hold is the same for all). Not up for one cycle a path behind
+// reset: nothing may be committed by then, and marks are forgotten. A held entry that an ack
+// overtook may fire early for a later packet: harmless. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -34,8 +32,7 @@ module weft_rx_due
     input  wire              mark_i,
     input  wire  [IdxW-1:0]  mark_idx_i,
     // Next path to ack; popped_o tells two cycles after pop_i && pop_ready_o: nothing that is
-    // committed
-    // from then on is forgotten
+    // committed from then on is forgotten
     output logic             owed_o,
     output logic [IdxW-1:0]  owed_idx_o,
     input  wire              pop_i,

@@ -3,12 +3,9 @@
 // Judges the headers of a frame: everything that needs neither path state nor a region.
 //
 // A frame's header comes in S1, its verdict leaves in S4; one frame a cycle. The order of the
-// reasons
-// is that of docs/rx.md (and of parse() in sw/wire/frame.cpp): the first that fits is the one
-// given.
-// A frame with an operation of the data layout that is not served, but otherwise in order, is
-// refused
-// AND asks to claim its PSN (claims_o), so that its stream can be failed.
+// reasons is that of docs/rx.md (and of parse() in sw/wire/frame.cpp): the first that fits is the
+// one given. A frame with an operation of the data layout that is not served, but otherwise in
+// order, is refused AND asks to claim its PSN (claims_o), so that its stream can be failed.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ICRC of every frame that comes in, the received ICRC included: right if the register then holds
-// the
-// residue, moved on by the zeros behind the frame's end. A beat a cycle, never stalls.
+// the residue, moved on by the zeros behind the frame's end. A beat a cycle, never stalls.
 //
 // good_o tells in S3 about the frame whose len_i was given in S1 (two cycles before). Works for
-// every
-// length, a multiple of 4 or not: nothing is undone, the register is compared with one constant per
-// place of the end. Knows IPv4 without options only (others are refused anyway). docs/rx.md.
+// every length, a multiple of 4 or not: nothing is undone, the register is compared with one
+// constant per place of the end. Knows IPv4 without options only (others are refused anyway).
+// docs/rx.md.
 `default_nettype none
 
 module weft_rx_icrc

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What happens when a connection is configured (CfgConn of this port): it is taken out of service
-// at
-// once, frames that were accepted for it before drain from the pipelines, its paths start anew
+// at once, frames that were accepted for it before drain from the pipelines, its paths start anew
 // in the claim and in the state table, then it serves. About 8 + 3 x PathsPerPort cycles.
 //
 // Writes whose queue entry waits for memory meanwhile are refused by the commit stage, which
-// compares
-// the incarnation. No other CfgConn of this port may come before this one is done.
+// compares the incarnation. No other CfgConn of this port may come before this one is done.
 `default_nettype none
 `include "weft_assert.svh"
 

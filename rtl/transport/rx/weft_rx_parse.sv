@@ -4,9 +4,8 @@
 //
 // A beat a cycle, never stalls (a MAC cannot wait). beat_o is the input one cycle later; head_o,
 // len_o and mac_error_o are valid in the cycle of head_valid_o, two cycles after the last beat at
-// the
-// input (S1), and may change in the next. tkeep must be ones from byte 0 up, and full in every beat
-// but the last. Judges nothing. docs/rx.md.
+// the input (S1), and may change in the next. tkeep must be ones from byte 0 up, and full in every
+// beat but the last. Judges nothing. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -2,18 +2,14 @@
 //
 // Receive path of one port: frames in, to memory.
 //
-//     parse -> header, ICRC, claim, region -> verdict -> AXI write -> commit (behind its response)
-//   -> ack due
+//   parse -> header, ICRC, claim, region -> verdict -> AXI write -> commit -> ack due
 //
 // In: AXI-Stream without ready, a beat a cycle for ever, frames of any size back to back. Out: an
-// AXI4
-// write master (aligned bursts within 4 KB, one ID), committed packets for the core, acks to build
-// for
-// the transmit path, received acks for its control. Nothing of a refused frame reaches memory; no
-// ack
-// covers a packet whose write is not answered. Every frame ends in exactly one of: cnt_o.data,
-// .probes,
-// .acks, or one pulse of drop_o (one reason a cycle). What finds no room is dropped (OVERFLOW).
+// AXI4 write master (aligned bursts within 4 KB, one ID), committed packets for the core, acks to
+// build for the transmit path, received acks for its control. Nothing of a refused frame reaches
+// memory; no ack covers a packet whose write is not answered. Every frame ends in exactly one of:
+// cnt_o.data, .probes, .acks, or one pulse of drop_o (one reason a cycle). What finds no room is
+// dropped (OVERFLOW).
 //
 // NumConns, PathsPerPort, NumRegions and Words are powers of two, 2 or more. docs/rx.md.
 `default_nettype none

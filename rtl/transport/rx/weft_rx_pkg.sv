@@ -3,16 +3,15 @@
 // Types that travel between the parts of the receive path. docs/rx.md has the picture.
 //
 // The stages of a frame are counted from its last beat: S0 is the cycle in which that beat stands
-// in
-// the parser's input register, S1 the next one, and so on to S5, in which the verdict takes effect.
+// in the parser's input register, S1 the next one, and so on to S5, in which the verdict takes
+// effect.
 `default_nettype none
 package weft_rx_pkg;
   import weft_wire_pkg::*;
   import weft_pkg::*;
 
   // The first bytes of a frame as a string, byte 0 in the most significant bits: every header, and
-  // the
-  // longest history of an ack, lies in the first two beats.
+  // the longest history of an ack, lies in the first two beats.
   localparam int unsigned HeadBytes = HDR_ACK_BYTES + HIST_BITS / 8;
   typedef logic [8*HeadBytes-1:0] head_t;
   // what follows the WTH: WDH, or WAH + history

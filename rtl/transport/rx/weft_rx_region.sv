@@ -2,12 +2,10 @@
 //
 // Region check of a data packet: the low bits of the key name the region, the whole key must be the
 // region's, [va, va + len) must lie in it, and it must be writable by a peer. An empty packet needs
-// no
-// region. In: S1 (key, address) and S2 (length); out: S4. One packet a cycle.
+// no region. In: S1 (key, address) and S2 (length); out: S4. One packet a cycle.
 //
 // Reads its own copy of the region table, filled by CfgRegion writes. A write takes effect for
-// packets
-// that come to S1 later.
+// packets that come to S1 later.
 `default_nettype none
 
 module weft_rx_region

@@ -2,15 +2,13 @@
 //
 // State of every path as its acks report it: {epoch, base, 256-bit history, CE and byte counters,
 // timestamp echo}. Committing a packet is one read-modify-write; a fresh one moves the base behind
-// it,
-// shifts the history by the gap and one, and sets bit 0.
+// it, shifts the history by the gap and one, and sets bit 0.
 //
 //   C0 address | C1 read, distance from base | C2 judge, shift, add | C3 result; written to the RAM
 //
 // A commit at most every second cycle. The latest fresh result stays in a register and stands in
-// for
-// the RAM when the same path comes again, so there is no other forwarding. Acks read in the cycles
-// between: data one cycle after the grant, as of the last write.
+// for the RAM when the same path comes again, so there is no other forwarding. Acks read in the
+// cycles between: data one cycle after the grant, as of the last write.
 `default_nettype none
 `include "weft_assert.svh"
 

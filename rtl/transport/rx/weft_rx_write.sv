@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AXI writes of accepted packets: one burst a packet, two where it crosses a 4 KB boundary. Data
-// comes
-// aligned from the packet buffer, so this adds addresses and strobes only. One word a cycle, no gap
-// between packets; addresses run ahead of data; any number of responses may be outstanding (the
-// commit stage takes them, in order).
+// comes aligned from the packet buffer, so this adds addresses and strobes only. One word a cycle,
+// no gap between packets; addresses run ahead of data; any number of responses may be outstanding
+// (the commit stage takes them, in order).
 //
 // A job is taken whenever it is offered: the buffer cannot hold more packets than Jobs.
 `default_nettype none

@@ -227,35 +227,38 @@ TEST_CASE("rx: a full queue of received acks holds up neither data nor probes", 
 }
 
 TEST_CASE("rx: a write that memory refuses fails its connection alone", "[rx]") {
-  Bench bench;
-  Mix mix;
-  mix.gap = 0;
-  Traffic traffic(bench.model, mix, 8);
-  connect_all(bench, traffic, 2, false);
-  const Region r = test_regions()[1];
-  bench.response_error = [](std::uint64_t burst) { return burst == 3; };
-  // Bursts 2 and 3 belong to one packet: it crosses a page. An error in the second counts as one.
-  bench.send(traffic.data(0, 0, r.base, 64, r.key));
-  bench.send(traffic.data(0, 0, r.base, 64, r.key));
-  bench.send(traffic.data(1, 0, r.base + 0x0fc0, 128, r.key));
-  bench.send(traffic.data(0, 0, r.base + 64, 64, r.key));
-  bench.drain();
-  bench.not_committed(128);
-  bench.at_rest();
-  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::MEM)] == 1);
-  CHECK(bench.model.status(1) == static_cast<std::uint8_t>(wire::Err::REMOTE_MEM));
-  bench.send(traffic.data(1, 0, r.base, 64, r.key));
-  bench.send(traffic.data(0, 0, r.base, 64, r.key));
-  bench.drain();
-  bench.at_rest();
-  CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::STREAM)] == 1);
-  // Configured anew it serves again.
-  traffic.conns[1].incarnation ^= 1;
-  bench.connect(1, traffic.conns[1]);
-  bench.send(traffic.data(1, 0, r.base, 64, r.key));
-  bench.drain();
-  bench.at_rest();
-  CHECK(bench.model.status(1) == 0);
+  for (const std::uint64_t refused : {2, 3}) {
+    CAPTURE(refused);
+    Bench bench;
+    Mix mix;
+    mix.gap = 0;
+    Traffic traffic(bench.model, mix, 8);
+    connect_all(bench, traffic, 2, false);
+    const Region r = test_regions()[1];
+    bench.response_error = [refused](std::uint64_t burst) { return burst == refused; };
+    // Bursts 2 and 3 belong to one packet: it crosses a page. An error in either counts as one.
+    bench.send(traffic.data(0, 0, r.base, 64, r.key));
+    bench.send(traffic.data(0, 0, r.base, 64, r.key));
+    bench.send(traffic.data(1, 0, r.base + 0x0fc0, 128, r.key));
+    bench.send(traffic.data(0, 0, r.base + 64, 64, r.key));
+    bench.drain();
+    bench.not_committed(128);
+    bench.at_rest();
+    CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::MEM)] == 1);
+    CHECK(bench.model.status(1) == static_cast<std::uint8_t>(wire::Err::REMOTE_MEM));
+    bench.send(traffic.data(1, 0, r.base, 64, r.key));
+    bench.send(traffic.data(0, 0, r.base, 64, r.key));
+    bench.drain();
+    bench.at_rest();
+    CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::STREAM)] == 1);
+    // Configured anew it serves again.
+    traffic.conns[1].incarnation ^= 1;
+    bench.connect(1, traffic.conns[1]);
+    bench.send(traffic.data(1, 0, r.base, 64, r.key));
+    bench.drain();
+    bench.at_rest();
+    CHECK(bench.model.status(1) == 0);
+  }
 }
 
 TEST_CASE("rx: a packet whose connection is configured anew while it waits for memory is not committed",
