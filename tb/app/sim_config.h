@@ -3,7 +3,7 @@
 // nodes are set up.
 //
 //   [transport]   # per node; times in microseconds
-//   mtu = 4096  retry_limit = 24  probe_min_us = 2  rtt_init_us = 20  ack_hold_us = 0.5
+//   mtu = 4096  retry_limit = 24  probe_min_us = 2  rtt_init_us = 5  ack_hold_us = 0.5
 //   paths_per_port = 8  share = 1.0  init_cap_kib = 64  start_psn = 0xffff00
 //   [run]
 //   inputs = "exact"   # or "random"

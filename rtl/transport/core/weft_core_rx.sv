@@ -3,7 +3,7 @@
 // in message order, so
 // that a flag never overtakes the data of an earlier message whatever path brought it. 64 open
 // messages a stream (the
-// sender keeps within that). One packet a 5 cycles, and 3 more for every message that completes in
+// sender keeps within that). One packet a 4 cycles, and 3 more for every message that completes in
 // order behind it.
 // Does not: look at addresses or keys (weft_rx_path did), acknowledge. See docs/core.md.
 `default_nettype none
