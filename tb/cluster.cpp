@@ -60,7 +60,7 @@ class HostProcess final : public Process, public FrameSink {
 
   Ps wants_at() const override { return endpoint->wants_at(); }
 
-  void send(uint32_t port, Ps first_bit, Ps last_bit, FrameRef frame) override {
+  void send(uint32_t port, Ps first_bit, Ps last_bit, Ps known, FrameRef frame) override {
     ++sent;
     Uplink& up = *uplinks[port];
     const FrameInfo info = inspect(frame->data(), frame->bytes);
@@ -77,7 +77,10 @@ class HostProcess final : public Process, public FrameSink {
       log.push_back(lost);
       return;
     }
-    post(up.leaf, last_bit + up.latency, 0, std::move(frame));
+    // A frame whose head left before its end was known reaches a cut-through switch late: no event may go
+    // back in time.
+    const Ps leaves = up.cut_through ? std::max(first_bit, known) : last_bit;
+    post(up.leaf, leaves + up.latency, 0, std::move(frame));
   }
 
  private:

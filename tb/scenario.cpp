@@ -34,7 +34,9 @@ void visit_keys(S& s, Visitor&& v) {
   v("fabric", "rate_gbps", f.rate_gbps, 1, 1600, "rate of host links and MACs");
   v("fabric", "uplink_rate_gbps", f.uplink_rate_gbps, 1, 12800, "rate of leaf-spine links");
   v("fabric", "link_latency_ns", f.link_latency_ns, 1, 1e6, "of every link; also the step of the simulation");
-  v("fabric", "switch_latency_ns", f.switch_latency_ns, 0, 1e6, "last bit in to output queue");
+  v("fabric", "cut_through", f.cut_through, 0, 1, "switches pass a frame on while it arrives");
+  v("fabric", "switch_latency_ns", f.switch_latency_ns, 0, 1e6,
+    "from last bit in (cut-through: first bit in) to output queue");
   v("fabric", "queue_bytes", f.queue_bytes, 2048, 1e9, "limit of each output queue");
   v("fabric", "ecn_kmin_bytes", f.ecn_kmin_bytes, 0, 1e9, "queue at which marking begins");
   v("fabric", "ecn_kmax_bytes", f.ecn_kmax_bytes, 0, 1e9, "queue from which everything is marked");
@@ -65,6 +67,9 @@ struct ReadToml {
   }
   void operator()(const char* section, const char* key, double& value, double low, double high, const char*) {
     table(section).number(key, value, low, high, expected("a number", low, high).c_str());
+  }
+  void operator()(const char* section, const char* key, bool& value, double, double, const char*) {
+    table(section).boolean(key, value);
   }
   template <class T>
   requires std::is_integral_v<T>
@@ -103,6 +108,11 @@ struct SetOne {
     if (text.empty() || *end != '\0' || !(got >= low && got <= high))
       return refuse(expected("a number", low, high));
     value = got;
+  }
+  void operator()(const char* section, const char* key, bool& value, double, double, const char*) {
+    if (!mine(section, key)) return;
+    if (text != "true" && text != "false") return refuse("true or false");
+    value = text == "true";
   }
   template <class T>
   requires std::is_integral_v<T>
@@ -174,7 +184,10 @@ struct PrintKeys {
   void operator()(const char* section, const char* key, const T& value, double low, double high,
                   const char* what) {
     std::string range = "text";
-    if constexpr (!std::is_same_v<T, std::string>) range = fmt::format("{:.12g} .. {:.12g}", low, high);
+    if constexpr (std::is_same_v<T, bool>)
+      range = "true, false";
+    else if constexpr (!std::is_same_v<T, std::string>)
+      range = fmt::format("{:.12g} .. {:.12g}", low, high);
     out += fmt::format("| `{}` | {} | {} | {} |\n", full_name(section, key), value, range, what);
   }
 };

@@ -45,7 +45,8 @@ struct FabricConfig {
   double rate_gbps = 100;          // host links, and the MACs of the nodes
   double uplink_rate_gbps = 100;   // leaf-spine links
   double link_latency_ns = 1000;   // of every link; it is the lookahead of the simulation too
-  double switch_latency_ns = 0;    // last bit in -> queued
+  bool cut_through = false;        // switches; else store-and-forward
+  double switch_latency_ns = 0;    // cut-through: first bit in -> first bit out; else last bit in -> queued
   uint64_t queue_bytes = 892'250;  // limit of each output queue
   uint64_t ecn_kmin_bytes = 37'350;
   uint64_t ecn_kmax_bytes = 145'250;

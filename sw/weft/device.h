@@ -38,7 +38,7 @@ struct TransportConfig {
   unsigned retry_limit = 24;  // unanswered probes of one path that fail its connection
   double probe_min_us = 2;    // shortest wait between probes
   double rtt_init_us = 20;    // assumed before the first sample
-  double ack_hold_us = 0.5;   // an ack that nothing hurries may wait so long to coalesce
+  double ack_hold_us = 2;     // an ack that nothing hurries may wait so long to coalesce
 };
 
 struct Rights {

@@ -18,7 +18,8 @@ int64_t to_mbps(double gbps) {
 
 namespace {
 
-constexpr uint32_t kDelayed = 1u << 31;  // tag of a switch's event to itself: the rest is the output port
+constexpr uint32_t kDelayed = 1u << 31;   // tag of a switch's event to itself: the rest is the output port
+constexpr uint32_t kFromHost = 1u << 30;  // with kDelayed: the frame came over a host link
 constexpr size_t kOrderBuckets = 1024;  // of 5-tuples, per host port; two paths in one bucket keep order, too
 
 uint64_t flow_hash(const uint8_t* frame, size_t bytes, const FrameInfo& info, uint64_t salt) {
@@ -92,6 +93,8 @@ class Switch : public Process {
     jitter_ps_ = std::llround(s_.faults.jitter_ns * 1000);
     reorder_ps_ = std::llround(s_.faults.reorder_delay_ns * 1000);
     salt_ = mix64(s_.seed ^ mix64(uint64_t{plane} << 32 | static_cast<uint32_t>(leaf + 1)));
+    host_mbps_ = to_mbps(s_.fabric.rate_gbps);
+    up_mbps_ = to_mbps(s_.fabric.uplink_rate_gbps);
     delays_ = jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0;
   }
 
@@ -107,9 +110,11 @@ class Switch : public Process {
   void on_event(Event& event) override {
     const FrameInfo info = inspect(event.frame->data(), event.frame->bytes);
     if ((event.tag & kDelayed) != 0) {
-      enqueue(out[event.tag & ~kDelayed], event.time, std::move(event.frame), info);
+      const bool from_host = (event.tag & kFromHost) != 0;
+      enqueue(out[event.tag & ~(kDelayed | kFromHost)], event.time, from_host, std::move(event.frame), info);
       return;
     }
+    const bool from_host = event.source < s_.nodes;
     const Ps now = event.time + latency_;
     OutPort* port = route(*event.frame, info);
     if (!port) {
@@ -117,9 +122,9 @@ class Switch : public Process {
       ++counts.drop_no_route;
       lost(event.frame, info, now, LossReason::kNoRoute);
     } else if (port->host && delays_) {
-      delay(*port, now, std::move(event.frame), info);
+      delay(*port, now, from_host, std::move(event.frame), info);
     } else {
-      enqueue(*port, now, std::move(event.frame), info);
+      enqueue(*port, now, from_host, std::move(event.frame), info);
     }
   }
 
@@ -141,8 +146,8 @@ class Switch : public Process {
   }
 
   // Before the last queue: frames take their time, overtake each other, become two.
-  void delay(OutPort& port, Ps now, FrameRef frame, const FrameInfo& info) {
-    const uint32_t tag = kDelayed | static_cast<uint32_t>(&port - out.data());
+  void delay(OutPort& port, Ps now, bool from_host, FrameRef frame, const FrameInfo& info) {
+    const uint32_t tag = kDelayed | (from_host ? kFromHost : 0) | static_cast<uint32_t>(&port - out.data());
     Ps at = now;
     if (jitter_ps_ > 0) {
       at += static_cast<Ps>(port.jitter.below(static_cast<uint64_t>(jitter_ps_) + 1));
@@ -161,7 +166,7 @@ class Switch : public Process {
     post(id(), at, tag, std::move(frame));
   }
 
-  void enqueue(OutPort& port, Ps now, FrameRef frame, const FrameInfo& info) {
+  void enqueue(OutPort& port, Ps now, bool from_host, FrameRef frame, const FrameInfo& info) {
     port.forget_sent(now);
     const uint32_t bytes = frame->bytes + kFcsBytes;
     if (port.queued_bytes + bytes > s_.fabric.queue_bytes) {
@@ -171,8 +176,12 @@ class Switch : public Process {
       return;
     }
     if (marks(port)) mark(port, frame);
-    const Ps start = std::max(now, port.free_at);
-    const Ps end = start + wire_ps(frame->bytes, port.rate_mbps);
+    const Ps time = wire_ps(frame->bytes, port.rate_mbps);
+    Ps start = std::max(now, port.free_at);
+    if (s_.fabric.cut_through) {  // the last bit cannot leave before it has come
+      start = std::max(start, now + wire_ps(frame->bytes, from_host ? host_mbps_ : up_mbps_) - time);
+    }
+    const Ps end = start + time;
     port.free_at = end;
     port.append(end, bytes);
     port.counts.max_queue_bytes = std::max(port.counts.max_queue_bytes, port.queued_bytes);
@@ -188,7 +197,7 @@ class Switch : public Process {
       if (!survives(port, frame, info, end + port.latency)) return;
       post(port.to, start + port.latency, port.port, std::move(frame));
     } else {
-      post(port.to, end + port.latency, 0, std::move(frame));
+      post(port.to, (s_.fabric.cut_through ? start : end) + port.latency, 0, std::move(frame));
     }
   }
 
@@ -267,6 +276,7 @@ class Switch : public Process {
   const int leaf_;  // -1: a spine
   const uint32_t node_ports_;
   Ps latency_ = 0, jitter_ps_ = 0, reorder_ps_ = 0;
+  int64_t host_mbps_ = 0, up_mbps_ = 0;
   uint64_t salt_ = 0;
   bool delays_ = false;
 };
@@ -347,6 +357,7 @@ Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t po
           Uplink& up = uplink(node, port);
           up.leaf = leaf.id();
           up.latency = latency;
+          up.cut_through = s.fabric.cut_through;
           up.down = o.down;
           up.counts.plane = plane;
           up.counts.name = fmt::format("plane {}: node {} port {} -> leaf {}", plane, node, port, l);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric: per plane a two-level leaf-spine network of store-and-forward switches (one leaf alone when it
-// holds every node). A switch takes a frame when its last bit has arrived, chooses the output (ECMP over the
-// spines by a hash of the 5-tuple), queues it if the queue's byte limit allows, marks CE by the queue it
-// finds, and sends at the link's rate.
+// The fabric: per plane a two-level leaf-spine network of switches (one leaf alone when it holds every node).
+// A switch takes a frame when its last bit has arrived, or, cut-through, its first; chooses the output (ECMP
+// over the spines by a hash of the 5-tuple), queues it if the queue's byte limit allows, marks CE by the
+// queue it finds, and sends at the link's rate, never ahead of the bits that arrive.
 //
 // A queue is not simulated frame by frame: at enqueue the departure is known (FIFO, fixed rate), so one event
 // a hop is enough. Faults act where a network would show them: jitter, reorder and copies before the last
 // output queue; loss, listed drops and corruption behind it, at the receiving host port; down times on the
 // link a frame is on.
 //
-// Event times: a frame reaches a switch with its last bit and a host with its first bit (hosts pace beats
-// themselves). A frame of b bytes occupies a link for (max(b, 60) + 24) bytes: preamble, FCS and inter-frame
-// gap included.
+// Event times: a frame reaches a switch with its last bit (cut-through: its first) and a host with its first
+// bit (hosts pace beats themselves). A frame of b bytes occupies a link for (max(b, 60) + 24) bytes:
+// preamble, FCS and inter-frame gap included.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,7 @@ class Downtime {
 struct Uplink {
   ProcessId leaf = 0;
   Ps latency = 0;
+  bool cut_through = false;  // the leaf sees a frame with its first bit
   Downtime down;
   LinkCounts counts;
 };

@@ -30,8 +30,9 @@ class FrameSink {
  public:
   virtual ~FrameSink() = default;
   // Puts a frame on the link of a port. `first_bit` may lie in the past, `last_bit` (inter-frame gap
-  // included) may not. Frames of a port do not overlap.
-  virtual void send(uint32_t port, Ps first_bit, Ps last_bit, FrameRef frame) = 0;
+  // included) may not; `known` is when all of its bytes were, in the running window. Frames of a port do
+  // not overlap.
+  virtual void send(uint32_t port, Ps first_bit, Ps last_bit, Ps known, FrameRef frame) = 0;
 };
 
 struct NodeEnv {

@@ -63,7 +63,7 @@ void MacPort::beat(Ps now) {
     frame = std::move(tx_frame_);
   }
   tx_bytes_ = 0;
-  sink_.send(port_, tx_start_, wire_free_, std::move(frame));
+  sink_.send(port_, tx_start_, wire_free_, now, std::move(frame));
 }
 
 void MacPort::set_ready(bool ready) {

@@ -23,7 +23,7 @@ module weft_tx_ctl
     parameter int unsigned NumConns     = 64,
     parameter int unsigned PathsPerPort = 8,
     parameter int unsigned PoolDepth    = 1024,  // NumConns * PathsPerPort of them hold no packet
-    parameter int unsigned QuotaBytes   = 32768
+    parameter int unsigned QuotaBytes   = 16384
 ) (
     input wire         clk_i,
     input wire         rst_i,

@@ -24,7 +24,7 @@ module weft_tx_sched
     parameter  int unsigned NumConns     = 64,
     parameter  int unsigned PathsPerPort = 8,
     parameter  int unsigned PoolDepth    = 1024,
-    parameter  int unsigned QuotaBytes   = 32768,  // a connection's turn while others wait
+    parameter  int unsigned QuotaBytes   = 16384,  // a connection's turn while others wait
     localparam int unsigned ConnW        = (NumConns > 1) ? $clog2(NumConns) : 1,
     localparam int unsigned PathW        = (PathsPerPort > 1) ? $clog2(PathsPerPort) : 1,
     localparam int unsigned KeyW         = ConnW + PathW,

@@ -55,7 +55,7 @@ class SoftNode final : public Endpoint {
       auto it = to_send_.begin();
       const Outgoing& o = it->second;
       env_.sink->send(o.port, it->first,
-                      it->first + wire_ps(static_cast<uint32_t>(o.bytes.size()), rate_mbps_),
+                      it->first + wire_ps(static_cast<uint32_t>(o.bytes.size()), rate_mbps_), it->first,
                       env_.frames->make(o.bytes.data(), o.bytes.size()));
       to_send_.erase(it);
     }

@@ -128,6 +128,58 @@ TEST_CASE("fabric: through a spine a frame is serialized four times, each link a
   CHECK(soft(*c, 3).arrivals[0].first_bit == wire_ps(n, 100'000) + 2 * wire_ps(n, 400'000) + 4 * 500 * kNs);
 }
 
+TEST_CASE("fabric: cut-through passes a frame on while it arrives, but not faster than it arrives",
+          "[tb][fabric]") {
+  Scenario s;
+  s.nodes = 4;
+  s.planes = 1;
+  s.fabric.hosts_per_leaf = 2;
+  s.fabric.spines = 2;
+  s.fabric.link_latency_ns = 500;
+  s.fabric.switch_latency_ns = 450;
+  s.fabric.cut_through = true;
+  const auto frame = data_frame(route(0, 3, 0), 4096);
+  const auto n = static_cast<uint32_t>(frame.size());
+  constexpr Ps kHops = 4 * 500 * kNs + 3 * 450 * kNs;
+  const auto first_bit = [&](double uplink_gbps) {
+    s.fabric.uplink_rate_gbps = uplink_gbps;
+    auto c = make(s);
+    soft(*c, 0).send_at(12'345, 0, frame);
+    drain(*c);
+    REQUIRE(soft(*c, 3).arrivals.size() == 1);
+    return soft(*c, 3).arrivals[0].first_bit - 12'345;
+  };
+  CHECK(first_bit(100) == kHops);
+  // A faster link must wait for the frame's end, a slower one then gets all of it at once.
+  CHECK(first_bit(400) == kHops + wire_ps(n, 100'000) - wire_ps(n, 400'000));
+  // From a slower link to a faster one: the last bit of either link leaves together.
+  CHECK(first_bit(25) == kHops + wire_ps(n, 25'000) - wire_ps(n, 100'000));
+}
+
+TEST_CASE("fabric: cut-through keeps the line full and the order of frames behind each other",
+          "[tb][fabric]") {
+  Scenario s;
+  s.nodes = 3;
+  s.planes = 1;
+  s.fabric.cut_through = true;
+  s.fabric.ecn_kmin_bytes = s.fabric.ecn_kmax_bytes = 900'000;
+  auto c = make(s);
+  for (uint32_t i = 0; i < 50; ++i) {
+    for (uint32_t from : {0u, 1u}) {
+      DataFields f;
+      f.psn = i;
+      f.va = (from * 100 + i) * 0x1000;
+      soft(*c, from).send_at(0, 0, data_frame(route(from, 2, 0), 4096, f));
+    }
+  }
+  drain(*c);
+  const auto& got = soft(*c, 2).arrivals;
+  REQUIRE(got.size() == 100);
+  const Ps wire = wire_ps(4190, 100'000);
+  CHECK(got[0].first_bit == 2 * kUs);
+  for (size_t i = 1; i < got.size(); ++i) CHECK(got[i].first_bit - got[i - 1].first_bit == wire);
+}
+
 TEST_CASE("fabric: two senders share an output at line rate, back to back", "[tb][fabric]") {
   Scenario s;
   s.nodes = 3;

@@ -49,7 +49,8 @@ struct Sink : FrameSink {
     FrameRef frame;
   };
   std::vector<Sent> sent;
-  void send(uint32_t port, Ps first, Ps last, FrameRef frame) override {
+  void send(uint32_t port, Ps first, Ps last, Ps known, FrameRef frame) override {
+    CHECK(known <= last);
     sent.push_back({port, first, last, std::move(frame)});
   }
 };

@@ -57,6 +57,7 @@ spines = 2
 rate_gbps = 25
 uplink_rate_gbps = 400
 link_latency_ns = 250.5
+cut_through = true
 switch_latency_ns = 300
 queue_bytes = 100000
 ecn_kmin_bytes = 1
@@ -110,6 +111,7 @@ mine = [1, { a = 2 }]
   CHECK(s.fabric.rate_gbps == 25);
   CHECK(s.fabric.uplink_rate_gbps == 400);
   CHECK(s.fabric.link_latency_ns == 250.5);
+  CHECK(s.fabric.cut_through);
   CHECK(s.fabric.switch_latency_ns == 300);
   CHECK(s.fabric.queue_bytes == 100000);
   CHECK(s.fabric.ecn_kmin_bytes == 1);
