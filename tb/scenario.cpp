@@ -28,6 +28,8 @@ void visit_keys(S& s, Visitor&& v) {
   v("cluster", "planes", s.planes, 1, 16, "planes of the fabric; port p of a node is in plane p mod planes");
   v("cluster", "seed", s.seed, 0, 9e18, "seed of everything random");
   v("cluster", "threads", s.threads, 0, 256, "threads of the simulator; 0: one per core");
+  v("cluster", "skip_rest", s.skip_rest, 0, 1,
+    "count the cycles of a node at rest instead of simulating them");
   v("cluster", "watchdog_us", s.watchdog_us, 1, kMaxUs, "silence that counts as a hang, us of model time");
   v("fabric", "hosts_per_leaf", f.hosts_per_leaf, 1, 4096, "nodes behind one leaf switch");
   v("fabric", "spines", f.spines, 1, 256, "spine switches per plane (unused when one leaf is enough)");

@@ -83,6 +83,7 @@ struct Scenario {
   uint32_t planes = 2;  // port p of a node is in plane p mod planes
   uint64_t seed = 1;
   uint32_t threads = 0;       // 0: one per core, never more than nodes
+  bool skip_rest = true;      // cycles of a node at rest are counted, not simulated: the same bits, faster
   double watchdog_us = 2000;  // no frame and no engine activity for so long ends run_until as a hang
 
   FabricConfig fabric;

@@ -8,7 +8,7 @@
 // in every cycle between two visits, so nothing is ever lost, whatever comes. Events count 5 cycles
 // late. A read takes one counter at one moment, pending part included: about 12 cycles from
 // rd_valid_i to rd_done_o, more right after reset (the first round clears the RAM) or after another
-// read.
+// read. Without events the scan stops behind its second round: a node at rest does not switch.
 // Does not saturate (2^64 events at 322 MHz take 1800 years) and cannot be cleared but by reset.
 `default_nettype none
 `include "weft_assert.svh"
@@ -75,10 +75,19 @@ module weft_counters
   logic [4:0] spacing_q;
   logic [2:0] wait_q;
 
+  cnt_node_t node_q;
+  cnt_port_t [NumPorts-1:0] port_q;
+
+  // Cycles to scan on without events; any event may wait a round for its visit.
+  localparam int unsigned RunW = $clog2(2 * Num + 1);
+  logic [RunW-1:0] run_q;
+  logic event_q;
+  wire run = run_q != '0;
+
   index_t visit;
   logic visit_valid;
   assign visit       = state_q == StVisit ? rd_index_q : scan_q;
-  assign visit_valid = state_q == StScan || state_q == StVisit;
+  assign visit_valid = (state_q == StScan && run) || state_q == StVisit;
 
   wire rd_in_range = rd_index_i < 16'(Num);
   wire may_read = rd_wait_q && !fresh_q && spacing_q == '0;
@@ -93,14 +102,19 @@ module weft_counters
       fresh_q   <= 1'b1;
       spacing_q <= '0;
       wait_q    <= '0;
+      event_q   <= 1'b0;
+      run_q     <= RunW'(2 * Num);
     end else begin
+      event_q <= node_q != '0 || port_q != '0;
+      if (event_q) run_q <= RunW'(2 * Num);
+      else if (run && state_q == StScan) run_q <= run_q - 1'b1;
       if (rd_valid_i && rd_in_range) rd_wait_q <= 1'b1;
       if (wait_q != '0) wait_q <= wait_q - 1'b1;
 
       unique case (state_q)
         StScan: begin
-          scan_q <= scan_q + 1'b1;
-          if (scan_q == index_t'(Num - 1)) begin
+          if (run) scan_q <= scan_q + 1'b1;
+          if (run && scan_q == index_t'(Num - 1)) begin
             scan_q  <= '0;
             fresh_q <= 1'b0;
           end
@@ -123,8 +137,6 @@ module weft_counters
   end
 
   // ---- stage 1: the visited pending sum is taken, by groups of 16
-  cnt_node_t node_q;
-  cnt_port_t [NumPorts-1:0] port_q;
   logic [Groups*16-1:0][SumW-1:0] pending;
   sum_t group_q[Groups];
   index_t index1_q, index2_q, index3_q;

@@ -79,7 +79,9 @@ module weft_host
     input  wire cnt_port_t  [NumPorts-1:0] cnt_port_i,
     input  wire                            idle_me_i,
     input  wire                            idle_core_i,
-    input  wire             [NumPorts-1:0] idle_ports_i
+    input  wire             [NumPorts-1:0] idle_ports_i,
+    // No doorbell or configuration write inside, and no reset under way.
+    output logic                           idle_o
 );
 
   localparam int unsigned NumCounters = CntNodeCount + NumPorts * CntPortCount;
@@ -101,7 +103,7 @@ module weft_host
   logic [4:0] soft_q;  // cycles of soft reset left
   logic [InitW-1:0] init_q;  // cycles to wait after it
   logic soft_rst_q, ready_q;
-  logic [63:0] now_q;
+  logic [63:0] now_q  /* verilator public_flat_rw */;  // a simulator at rest sets it forward
 
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
@@ -254,6 +256,8 @@ module weft_host
   assign hwif_in.CAPS2.num_msgs.next       = 16'(NumMsgs);
   assign hwif_in.CAPS3.num_counters.next   = 16'(NumCounters);
   assign hwif_in.CPU_STATUS.value.next     = cpu_status_q;
+  assign idle_o = idle_host_q && ready_q;
+
   assign hwif_in.IDLE.me.next              = idle_me_q;
   assign hwif_in.IDLE.core.next            = idle_core_q;
   assign hwif_in.IDLE.host.next            = idle_host_q;

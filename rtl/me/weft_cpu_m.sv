@@ -31,6 +31,7 @@ module weft_cpu_m
     input  wire              cpu_run_i,
     output logic      [31:0] status_o,        // of the firmware; 0xEE...... when the CPU trapped
     output logic             trap_o,          // pulse
+    output logic             idle_o,          // stopped, trapped, or standing at an empty mailbox
     // Mailbox: valid until the verdict is taken.
     input  wire              mbox_valid_i,
     input  wire mbox_t       mbox_i,
@@ -280,6 +281,8 @@ module weft_cpu_m
   wire acts = step_q && other_here && reg_ok;
   wire reg_write = acts && writing && mem_addr[31:28] == PageRegs;
   wire go = reg_write && addressed == RegFetchGo;
+  wire stands = step_q && other_here && !writing && mem_addr[31:28] == PageRegs
+      && addressed == RegMbox && !reg_ok;
   wire waited = acts && !writing && mem_addr[31:28] == PageRegs && addressed == RegFetchWait;
 
   assign mem_ready       = ram_answer_q || line_answer_q || reg_answer_q;
@@ -305,6 +308,8 @@ module weft_cpu_m
       resv_q[fill_half_q][fill_line_q] <= fetched.resv0 != '0 || fetched.resv1 != '0;
     end
     status_o <= {trap_q ? 8'hee : status_q[31:24], status_q[23:0]};
+
+    idle_o <= !rst_i && ((!run_q && open_q == '0) || trap_q || stands);
 
     if (rst_i) begin
       run_q           <= 1'b0;

@@ -82,6 +82,7 @@ module weft_me
   mbox_t mbox;
   verdict_t verdict;
   logic cpu_valid, cpu_ready, cpu_rvalid, cpu_rlast, cpu_rbad, cpu_trap;
+  logic core_idle, cpu_idle;
   line_t cpu_line;
   logic [3:0] cpu_len;
   logic [511:0] cpu_rdata;
@@ -91,6 +92,7 @@ module weft_me
     cnt_o          = core_cnt;
     cnt_o.cpu_trap = cpu_trap;
   end
+  assign idle_o = core_idle && cpu_idle;
 
   weft_me_core #(
       .NumSems     (NumSems),
@@ -158,7 +160,7 @@ module weft_me
       .m_axi_bready,
       .trace_o,
       .cnt_o          (core_cnt),
-      .idle_o
+      .idle_o         (core_idle)
   );
 
   weft_cpu_m #(
@@ -176,6 +178,7 @@ module weft_me
       .cpu_run_i,
       .status_o       (cpu_status_o),
       .trap_o         (cpu_trap),
+      .idle_o         (cpu_idle),
       .mbox_valid_i   (mbox_valid),
       .mbox_i         (mbox),
       .verdict_valid_o(verdict_valid),

@@ -158,7 +158,7 @@ module weft_node
   cnt_me_t cnt_me;
   cnt_nmc_t cnt_nmc;
   cnt_core_t cnt_core;
-  logic me_idle, core_idle;
+  logic me_idle, core_idle, host_idle;
   logic [NumPorts-1:0] port_idle;
 
   weft_host #(
@@ -218,7 +218,8 @@ module weft_node
       .cnt_port_i(cnt_port),
       .idle_me_i(me_idle),
       .idle_core_i(core_idle),
-      .idle_ports_i(port_idle)
+      .idle_ports_i(port_idle),
+      .idle_o(host_idle)
   );
 
   // ---- message engine and reducer ---------------------------------------------------------------
@@ -446,6 +447,6 @@ module weft_node
     );
   end
 
-  assign idle_o = me_idle && core_idle && (&port_idle) && !db_valid;
+  assign idle_o = me_idle && core_idle && (&port_idle) && host_idle;
 endmodule
 `default_nettype wire

@@ -92,7 +92,7 @@ module weft_port
   tx_job_t job;
   logic ackin_valid, ackin_ready, ackout_valid, ackout_ready;
   ack_t ackin, ackout;
-  logic ctl_idle;
+  logic ctl_idle, rx_idle;
   // a payload could not be read: the packet has its number but never left, its connection must fail
   logic err_valid;
   conn_t err_conn;
@@ -260,9 +260,10 @@ module weft_port
       .ackin_ready_i(ackin_ready),
       .ackin_o(ackin),
       .drop_o(cnt_o.drop),
-      .cnt_o(cnt_o.rx)
+      .cnt_o(cnt_o.rx),
+      .idle_o(rx_idle)
   );
 
-  assign idle_o = ctl_idle && !len_valid && !m_axis_tvalid;
+  assign idle_o = ctl_idle && rx_idle && !len_valid && !m_axis_tvalid;
 endmodule
 `default_nettype wire

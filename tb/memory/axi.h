@@ -72,6 +72,11 @@ struct AxiShared {
     ++cycle;
     tokens = std::min<int64_t>(tokens + timing.bytes_per_cycle, timing.bytes_per_cycle);
   }
+  // As many cycles in which nothing moves.
+  void skip_cycles(uint64_t n) {
+    cycle += n;
+    tokens = timing.bytes_per_cycle;
+  }
 };
 
 struct AxiCounts {

@@ -56,6 +56,8 @@ class MacPort {
     if (rx_count_ != 0 || rx_offered_) drive_rx(next_edge);
   }
 
+  // Idle, and nothing of its own will change its pins.
+  bool at_rest() const { return idle() && ready_; }
   bool idle() const { return rx_count_ == 0 && !rx_offered_ && tx_bytes_ == 0; }
   const MacCounts& counts() const { return counts_; }
   const Status& error() const { return error_; }

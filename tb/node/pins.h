@@ -75,8 +75,10 @@ class NodeModel {
  public:
   virtual ~NodeModel() = default;
   virtual NodePins& pins() = 0;
-  virtual void enter() = 0;                       // before a run of eval() on the calling thread
-  virtual bool eval(int64_t time_ps) = 0;         // false: an assertion of the RTL has fired
+  virtual void enter() = 0;                // before a run of eval() on the calling thread
+  virtual bool eval(int64_t time_ps) = 0;  // false: an assertion of the RTL has fired
+  // Sets the node's time forward as that many cycles at rest would; false: the model cannot.
+  virtual bool advance(uint64_t cycles) = 0;
   virtual bool can_trace() const = 0;             // built with waves
   virtual bool open_waves(const char* path) = 0;  // before the first eval
   virtual void dump_waves(int64_t time_ps) = 0;

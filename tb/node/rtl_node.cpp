@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -58,6 +59,8 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
   reads_.emplace_back(axi_, pins_.nmc_a, kNmcBeatBytes, "nmc_a", ++seed);
   reads_.emplace_back(axi_, pins_.nmc_b, kNmcBeatBytes, "nmc_b", ++seed);
   writes_.emplace_back(axi_, pins_.nmc_w, kNmcBeatBytes, "nmc_w", ++seed);
+  // Random stalls are drawn in every cycle, and move pins.
+  may_skip_ = env.scenario->skip_rest && env.scenario->memory.stall == 0;
   *pins_.clk = 0;
   *pins_.rst = 1;
   if (!env.waves.file.empty()) {
@@ -109,12 +112,27 @@ void RtlNode::drive(Ps next_edge) {
   host_.drive();
 }
 
+bool RtlNode::at_rest() const {
+  return idle() && std::all_of(macs_.begin(), macs_.end(), [](const MacPort& m) { return m.at_rest(); });
+}
+
 void RtlNode::advance_to(Ps end) {
   model_->enter();
   for (; next_edge_ < end && !rtl_failed_; next_edge_ += kClockPs, ++cycle_) {
     const Ps now = next_edge_;
     const bool live = cycle_ >= kResetCycles;
     const bool dump = waves_ && now >= env_.waves.from_ps && now <= env_.waves.to_ps;
+    rested_ = at_rest() ? rested_ + 1 : 0;
+    if (rested_ > kSettleCycles && may_skip_ && !dump) {
+      const Ps until = waves_ && now < env_.waves.from_ps ? std::min(end, env_.waves.from_ps) : end;
+      const auto cycles = static_cast<uint64_t>((until - now + kClockPs - 1) / kClockPs);
+      if ((may_skip_ = model_->advance(cycles))) {
+        axi_.skip_cycles(cycles);
+        next_edge_ += static_cast<Ps>(cycles - 1) * kClockPs;  // the loop adds the last
+        cycle_ += cycles - 1;
+        continue;
+      }
+    }
     if (live) sample(now);
     *pins_.clk = 1;
     rtl_failed_ = !model_->eval(now);

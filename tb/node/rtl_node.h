@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Verilated node as an Endpoint: clock and reset, MACs, host queue, memory behind its AXI masters, waves.
 //
+// At rest nothing in a node changes but its time, so cycles at rest are not simulated: time is set forward.
+// The RTL's idle_o says when; tests compare every bit of the model at rest, and whole runs with and without.
+//
 // One clock cycle is: sample all pins, rising edge (old inputs), drive new inputs, falling edge (settles what
 // depends on inputs). What has nothing valid costs a test of a byte.
 #pragma once
@@ -29,6 +32,7 @@ class RtlNode final : public Endpoint {
  public:
   static constexpr uint32_t kPorts = 2;
   static constexpr uint32_t kResetCycles = 16;
+  static constexpr uint32_t kSettleCycles = 64;  // at rest, until the last event has been counted
 
   RtlNode(const NodeEnv& env, const ModelFactory& make_model);
   ~RtlNode() override;
@@ -53,6 +57,7 @@ class RtlNode final : public Endpoint {
   void sample(Ps now);
   void drive(Ps next_edge);
   void trace_engine(Ps now);
+  bool at_rest() const;
 
   NodeEnv env_;
   std::unique_ptr<NodeModel> model_;
@@ -69,6 +74,8 @@ class RtlNode final : public Endpoint {
   bool waves_ = false;
   Status wave_error_;
   uint64_t engine_activity_ = 0;
+  bool may_skip_ = false;
+  uint32_t rested_ = 0;  // cycles in a row that found everything idle
   std::vector<EngineEvent> events_;
 };
 

@@ -39,8 +39,18 @@ uint8_t* pin_bytes(T& bus) {
   return reinterpret_cast<uint8_t*>(pin_words(bus));
 }
 
+// The one register that changes in a node at rest.
+template <class Root>
+uint64_t* node_time(Root& root) {
+  if constexpr (requires { root.weft_nic100__DOT__u_node__DOT__u_host__DOT__now_q; }) {
+    return &root.weft_nic100__DOT__u_node__DOT__u_host__DOT__now_q;
+  } else {
+    return nullptr;
+  }
+}
+
 template <class Model>
-class VerilatedNode final : public NodeModel {
+class VerilatedNode : public NodeModel {
  public:
   VerilatedNode(const std::string& name, uint64_t seed, bool traced)
       : context_(std::make_unique<VerilatedContext>()) {
@@ -51,6 +61,7 @@ class VerilatedNode final : public NodeModel {
     model_ = std::make_unique<Model>(context_.get(), name.c_str());
     bind();
   }
+  Model& model() { return *model_; }
   ~VerilatedNode() override {
     Verilated::threadContextp(context_.get());
     model_->final();
@@ -62,6 +73,11 @@ class VerilatedNode final : public NodeModel {
     context_->time(static_cast<uint64_t>(time_ps));
     model_->eval();
     return !context_->gotError();
+  }
+  bool advance(uint64_t cycles) override {
+    uint64_t* const now = node_time(*model_->rootp);
+    if (now) *now += cycles;
+    return now != nullptr;
   }
   bool can_trace() const override { return Model::traceCapable; }
 #if defined(VM_TRACE_FST) && VM_TRACE_FST

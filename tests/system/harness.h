@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "Vnic100.h"
 #include "tb/app/runner.h"
@@ -32,6 +33,8 @@ struct Trial {
   tb::RunnerConfig config;
   tb::TraceConfig traces;
   bool resends_may_be_needless = false;  // packets of one path overtake each other
+  tb::ModelFactory model = tb::make_verilated_node<Vnic100>;
+  std::function<void(tb::Cluster&, tb::Runner&)> at_end;  // every operation done, every node idle
 
   Trial() {
     scenario.fabric.link_latency_ns = 300;
@@ -48,7 +51,7 @@ struct Trial {
     Outcome out;
     scenario.nodes = static_cast<std::uint32_t>(workload.ranks);
     scenario.memory.size_mib = tb::Runner::memory_mib(workload);
-    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(tb::make_verilated_node<Vnic100>), traces);
+    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(model), traces);
     if (!cluster.ok()) {
       out.error = cluster.error();
       return out;
@@ -74,6 +77,7 @@ struct Trial {
         out.error = "needless resend";
     }
     if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
+    if (out.error.empty() && at_end) at_end(*cluster.value(), runner);
     out.traffic = cluster.value()->traffic();
     out.fabric = cluster.value()->fabric();
     if (out.error.empty() && !out.fabric.balanced())

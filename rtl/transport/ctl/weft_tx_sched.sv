@@ -976,7 +976,7 @@ module weft_tx_sched
 
   always_ff @(posedge clk_i) begin
     evt_data_o <= send && !rst_i;
-    evt_bytes_o <= rsp_q.desc.len;
+    evt_bytes_o <= send && !rst_i ? rsp_q.desc.len : '0;
     evt_retx_o <= send && rsp_q.retx && !rst_i;
     evt_probe_tail_o <= probe && op_q == OpcTail && !rst_i;
     evt_probe_timer_o <= probe && op_q == OpcTimer && !rst_i;

@@ -38,6 +38,7 @@ module weft_rx_commit
     input  wire                  valid_i,
     input  wire rx_pending_t     pending_i,
     output logic                 full_o,
+    output logic                 waiting_o,  // a packet waits for memory, or for the core
     // AXI write responses, in order
     input  wire                  m_axi_bvalid,
     output logic                 m_axi_bready,
@@ -132,6 +133,7 @@ module weft_rx_commit
     end
   end
   assign full_o = full_q;
+  assign waiting_o = head_valid || commit_valid_o;
 
   // ---- C1: the connection as it is now
   rx_conn_t conn_info;

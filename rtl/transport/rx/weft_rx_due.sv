@@ -38,7 +38,8 @@ module weft_rx_due
     input  wire              pop_i,
     output logic             pop_ready_o,
     output logic             popped_o,
-    output logic             popped_again_o
+    output logic             popped_again_o,
+    output logic             held_o          // an ack is held back
 );
 
   typedef enum logic [2:0] {
@@ -158,6 +159,7 @@ module weft_rx_due
   end
   assign popped_o       = popped_q;
   assign popped_again_o = popped_again_q;
+  assign held_o         = held_valid;
 
   logic owed_ready, held_ready;
   weft_fifo #(

@@ -65,7 +65,8 @@ module weft_rx_path
     output ack_t                  ackin_o,
     // Counters: at most one drop a cycle; events
     output logic [DropCount-1:0]  drop_o,
-    output rx_evt_t               cnt_o
+    output rx_evt_t               cnt_o,
+    output logic                  idle_o       // no frame inside, no ack owed, nothing changes
 );
 
   localparam int unsigned ConnW = $clog2(NumConns);
@@ -269,6 +270,7 @@ module weft_rx_path
 
   // ---- commit and acks
   logic late_drop, due, due_now, due_again, read, read_ready;
+  logic waiting, held;
   drop_e late_reason;
   logic [IdxW-1:0] due_idx, read_idx;
   rx_state_t read_state;
@@ -293,6 +295,7 @@ module weft_rx_path
       .valid_i        (pending_valid),
       .pending_i      (pending),
       .full_o         (queue_full),
+      .waiting_o      (waiting),
       .m_axi_bvalid,
       .m_axi_bready,
       .m_axi_bresp,
@@ -341,7 +344,8 @@ module weft_rx_path
       .pop_i         (pop),
       .pop_ready_o   (pop_ready),
       .popped_o      (popped),
-      .popped_again_o(popped_again)
+      .popped_again_o(popped_again),
+      .held_o        (held)
   );
 
   weft_rx_ack #(
@@ -394,6 +398,19 @@ module weft_rx_path
   end
   assign drop_o = drop_q;
   assign cnt_o  = cnt_q;
+
+  // ---- rest: what takes its time has ended, and what takes a few cycles has had them
+  localparam int unsigned SettleW = 6;  // longer than a frame's way through parser and verdict
+  logic [SettleW-1:0] settle_q;
+  always_ff @(posedge clk_i) begin
+    if (rst_i || cfg_i.valid || s_axis_tvalid || claim_init || state_init || waiting || late_drop
+        || held || owed || ack_valid_o || ackin_valid_o || !up) begin
+      settle_q <= '0;
+    end else if (settle_q != '1) begin
+      settle_q <= settle_q + 1'b1;
+    end
+  end
+  assign idle_o = settle_q == '1;
 
   `WEFT_IMPLIES(AckFits, acked, ackin_fits);
   `WEFT_ASSERT(OneDrop, $onehot0(drop_o));

@@ -124,6 +124,7 @@ class Bench {
   }
   void at_rest() {
     model.at_rest(memory);
+    if (!b->idle_o) throw CheckFailed("not idle at rest");
     std::uint64_t drops = 0;
     for (std::size_t i = 0; i < wire::kDropCount; ++i) {
       if (model.drops()[i] != drop_pulses_[i])
@@ -306,6 +307,10 @@ class Bench {
   }
 
   void outputs() {
+    if (b->idle_o && (!judging_.empty() || model.waiting() != 0 || b->m_axi_awvalid || b->m_axi_wvalid ||
+                      b->commit_valid_o || b->ack_valid_o || b->drop_o || b->evt_frames_o)) {
+      throw CheckFailed("idle with something inside");
+    }
     if (b->commit_valid_o && b->commit_ready_i) {
       if (!(lie == Lie::LostCommit && ++lies_ == 50)) {
         model.commit({b->commit_conn_o, b->commit_stream_o, b->commit_msg_no_o, b->commit_msg_len_o,

@@ -79,7 +79,8 @@ module rx_flat
     output logic         evt_gaps_o,
     output logic [7:0]   evt_lost_o,
     output logic         evt_acks_sent_o,
-    output logic         evt_acks_again_o
+    output logic         evt_acks_again_o,
+    output logic         idle_o
 );
 
   cfg_t cfg;
@@ -100,7 +101,7 @@ module rx_flat
       .commit_valid_o, .commit_ready_i, .commit_o(commit),
       .ack_valid_o(ack_valid_o[0]), .ack_ready_i(ack_ready_i[0]), .ack_o(ack[0]),
       .ackin_valid_o(ack_valid_o[1]), .ackin_ready_i(ack_ready_i[1]), .ackin_o(ack[1]),
-      .drop_o, .cnt_o(evt)
+      .drop_o, .cnt_o(evt), .idle_o
   );
 
   assign commit_conn_o    = commit.conn;

@@ -51,6 +51,7 @@ planes = 1
 seed = 99
 threads = 2
 watchdog_us = 55.5
+skip_rest = false
 [fabric]
 hosts_per_leaf = 7
 spines = 2
@@ -106,6 +107,7 @@ mine = [1, { a = 2 }]
   CHECK(s.seed == 99);
   CHECK(s.threads == 2);
   CHECK(s.watchdog_us == 55.5);
+  CHECK(!s.skip_rest);
   CHECK(s.fabric.hosts_per_leaf == 7);
   CHECK(s.fabric.spines == 2);
   CHECK(s.fabric.rate_gbps == 25);
