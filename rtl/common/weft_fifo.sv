@@ -53,8 +53,7 @@ module weft_fifo #(
   assign count_o   = count_q;
 
   // A push comes late in most designs: it only enables the counters, one level, and the sign of
-  // their
-  // step is the pop's. The flags compare the present count, not the adder's result.
+  // their step is the pop's. The flags compare the present count, not the adder's result.
   function automatic logic [CountW-1:0] stepped(logic [CountW-1:0] count, logic down);
     return count + {{(CountW - 1) {down}}, 1'b1};
   endfunction

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All counters of a node: 64 bits each in one RAM, fed by event amounts of every cycle.
-// docs/registers.md.
+// All counters of a node: 64 bits each in one RAM, fed by the event amounts of every cycle.
 //
 // An amount is first added to a small pending sum of its own; a scan visits one counter a cycle,
 // takes its pending sum and adds it to the RAM. A pending sum is wide enough for the largest amount
 // in every cycle between two visits, so nothing is ever lost, whatever comes. Events count 5 cycles
 // late. A read takes one counter at one moment, pending part included: about 12 cycles from
-// rd_valid_i to rd_done_o, more right after reset (the first round clears the RAM) or after another
-// read. Without events the scan stops behind its second round: a node at rest does not switch.
+// rd_valid_i to rd_done_o, more behind another read or right behind reset, when the first round
+// clears the RAM. Without events the scan stops behind its second round: a node at rest does not
+// switch.
 // Does not saturate (2^64 events at 322 MHz take 1800 years) and cannot be cleared but by reset.
+// See docs/registers.md.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -59,8 +60,8 @@ module weft_counters
   typedef logic [IndexW-1:0] index_t;
   typedef logic [SumW-1:0] sum_t;
 
-  // ---- scan: one visit a cycle; a read stops it until the RAM is settled, visits its counter,
-  // waits again
+  // ---- scan -------------------------------------------------------------------------------------
+  // One visit a cycle. A read stops it until the RAM is settled, visits its counter, waits again.
   typedef enum logic [1:0] {
     StScan,   // visit the next counter
     StDrain,  // earlier visits are on their way to the RAM

@@ -16,7 +16,8 @@ module weft_host_db #(
 ) (
     input  wire          clk_i,
     input  wire          rst_i,
-    input  wire          flush_i,        // forget queued doorbells, take none
+    // Forget queued doorbells, take none.
+    input  wire          flush_i,
     // Express window.
     input  wire  [ 63:0] s_axi_awaddr,
     input  wire  [  7:0] s_axi_awlen,

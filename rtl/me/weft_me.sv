@@ -3,7 +3,7 @@
 // Message engine: runs compiled subgraphs of work-queue entries without the host.
 //
 // weft_me_core does the per-entry work, weft_cpu_m validates subgraphs before they may run. What
-// the streams promise is said in the two; semantics of entries, doorbells and completions in
+// the streams promise is said in the two. Semantics of entries, doorbells and completions:
 // docs/me.md.
 `default_nettype none
 

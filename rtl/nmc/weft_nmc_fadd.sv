@@ -79,8 +79,7 @@ module weft_nmc_fadd
   } order_t;
 
   // Whether a (else b) is the operand that survives: for a sum the larger magnitude, so that NaN
-  // and
-  // infinity always do; for max and min the result itself, a number before a NaN, -0 below +0.
+  // and infinity always do; for max and min the result itself, a number before a NaN, -0 below +0.
   function automatic logic take_a(lane_op_e op, order_t x);
     if (op == LaneSum) return x.a_ge;
     if (x.b_nan) return 1'b1;
@@ -131,8 +130,7 @@ module weft_nmc_fadd
     return 2'd3;
   endfunction
 
-  // Empty pairs at the top, likewise; rest = at least 8 of the exponent are left, low = its low
-  // bits.
+  // Empty pairs at the top, likewise. rest: at least 8 of the exponent are left; low: its low bits.
   function automatic logic [1:0] pairs(logic [5:0] top, logic rest, logic [2:1] low);
     if (top[5:4] != '0 || (!rest && low == 2'd0)) return 2'd0;
     if (top[3:2] != '0 || (!rest && low == 2'd1)) return 2'd1;
@@ -140,8 +138,8 @@ module weft_nmc_fadd
     return 2'd3;
   endfunction
 
-  // ---- valid and command, one copy for all lanes; index = stage whose registers they belong to
-  // ----
+  // ---- valid and command ------------------------------------------------------------------------
+  // One copy for all lanes; index = the stage whose registers they belong to.
   logic [Stages-1:1] valid_q;
   logic [Stages-1:1] narrow_q;
   lane_op_e          op1_q;

@@ -4,8 +4,7 @@
 //
 // 32 fp32 lanes, which also take the upper bf16 of each word, 32 bf16 lanes for the lower ones, and
 // 32 integer lanes, which also copy. No handshake; latency 10 cycles for floats, 3 for integers.
-// Who
-// feeds the lanes must leave FpLatency - IntLatency cycles between the last beat of a
+// Who feeds the lanes must leave FpLatency - IntLatency cycles between the last beat of a
 // floating-point job and the first beat of an integer job or copy (asserted here).
 `default_nettype none
 `include "weft_assert.svh"

@@ -4,8 +4,7 @@
 //
 // Jobs in by valid/ready; beats out by valid/ready, at up to 1 a cycle. Bursts run to the end of a
 // 4 KB page (32 beats at most) and are only asked for when the buffer has room for 32 more beats,
-// so
-// rready is always up. With Depth = 512 the stream is full-rate up to a latency of about 440
+// so rready is always up. With Depth = 512 the stream is full-rate up to a latency of about 440
 // cycles. A new burst starts every 2 cycles at best, a new job every 3.
 // A beat that memory answered with an error leaves with `err` set; nothing is stopped for it.
 `default_nettype none
@@ -79,8 +78,7 @@ module weft_nmc_read
   logic   [BurstW-1:0] burst_q;
   logic                last_q;  // this burst ends the job
   logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised
-  // a whole burst fits; two cycles from one ask to the next suffice
-  logic                room_ok_q;
+  logic                room_ok_q;  // a whole burst fits; late by a cycle, asks are two apart
   logic                ar_valid_q;
   logic   [BurstW-1:0] to_page;
 

@@ -4,9 +4,8 @@
 //
 // Result beats come without back-pressure; who sends them holds one credit a beat, given back by
 // credit_o when the beat has left. A burst runs to the end of a 4 KB page or of the job. Its
-// address
-// is offered when its first beat is here, and its data not before its address is offered, so a slow
-// read never blocks the memory's write side with a half-told burst. One beat a cycle.
+// address is offered when its first beat is here, and its data not before its address is offered,
+// so a slow read never blocks the memory's write side with a half-told burst. One beat a cycle.
 // From the first beat that carries a read error, or from a write error, to the end of its job the
 // beats go out without strobes: bursts stay whole, nothing more is written.
 `default_nettype none

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nic100: 512-bit datapath, two 100G ports, one message engine, 64 connections of 16 paths. Ports
-// are flat, and every
-// burst is INCR of full bus width (the size and burst signals are constants), so that any
-// interconnect takes it.
+// are flat, and every burst is INCR of full bus width (the size and burst signals are constants),
+// so that any interconnect takes it.
 `default_nettype none
 module weft_nic100
   import weft_pkg::*;

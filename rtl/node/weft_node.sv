@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole node: host interface, message engine, reducer, shared core of the transport and a slice
-// for each port. All
-// memories are behind AXI masters; joining them is the board's (or the simulator's) business. One
-// clock; soft reset by
-// register. See docs/architecture.md.
+// for each port. All memories are behind AXI masters; joining them is the business of the board or
+// the simulator. One clock; soft reset by register. See docs/architecture.md.
 `default_nettype none
 module weft_node
   import weft_pkg::*;
@@ -411,27 +409,27 @@ module weft_node
         .commit_valid_o(commit_valid[p]),
         .commit_ready_i(commit_ready[p]),
         .commit_o(commit[p]),
-      .m_axi_tx_araddr(m_axi_tx_araddr[p]),
-      .m_axi_tx_arlen(m_axi_tx_arlen[p]),
-      .m_axi_tx_arvalid(m_axi_tx_arvalid[p]),
-      .m_axi_tx_arready(m_axi_tx_arready[p]),
-      .m_axi_tx_rdata(m_axi_tx_rdata[p]),
-      .m_axi_tx_rresp(m_axi_tx_rresp[p]),
-      .m_axi_tx_rlast(m_axi_tx_rlast[p]),
-      .m_axi_tx_rvalid(m_axi_tx_rvalid[p]),
-      .m_axi_tx_rready(m_axi_tx_rready[p]),
-      .m_axi_rx_awaddr(m_axi_rx_awaddr[p]),
-      .m_axi_rx_awlen(m_axi_rx_awlen[p]),
-      .m_axi_rx_awvalid(m_axi_rx_awvalid[p]),
-      .m_axi_rx_awready(m_axi_rx_awready[p]),
-      .m_axi_rx_wdata(m_axi_rx_wdata[p]),
-      .m_axi_rx_wstrb(m_axi_rx_wstrb[p]),
-      .m_axi_rx_wlast(m_axi_rx_wlast[p]),
-      .m_axi_rx_wvalid(m_axi_rx_wvalid[p]),
-      .m_axi_rx_wready(m_axi_rx_wready[p]),
-      .m_axi_rx_bresp(m_axi_rx_bresp[p]),
-      .m_axi_rx_bvalid(m_axi_rx_bvalid[p]),
-      .m_axi_rx_bready(m_axi_rx_bready[p]),
+        .m_axi_tx_araddr(m_axi_tx_araddr[p]),
+        .m_axi_tx_arlen(m_axi_tx_arlen[p]),
+        .m_axi_tx_arvalid(m_axi_tx_arvalid[p]),
+        .m_axi_tx_arready(m_axi_tx_arready[p]),
+        .m_axi_tx_rdata(m_axi_tx_rdata[p]),
+        .m_axi_tx_rresp(m_axi_tx_rresp[p]),
+        .m_axi_tx_rlast(m_axi_tx_rlast[p]),
+        .m_axi_tx_rvalid(m_axi_tx_rvalid[p]),
+        .m_axi_tx_rready(m_axi_tx_rready[p]),
+        .m_axi_rx_awaddr(m_axi_rx_awaddr[p]),
+        .m_axi_rx_awlen(m_axi_rx_awlen[p]),
+        .m_axi_rx_awvalid(m_axi_rx_awvalid[p]),
+        .m_axi_rx_awready(m_axi_rx_awready[p]),
+        .m_axi_rx_wdata(m_axi_rx_wdata[p]),
+        .m_axi_rx_wstrb(m_axi_rx_wstrb[p]),
+        .m_axi_rx_wlast(m_axi_rx_wlast[p]),
+        .m_axi_rx_wvalid(m_axi_rx_wvalid[p]),
+        .m_axi_rx_wready(m_axi_rx_wready[p]),
+        .m_axi_rx_bresp(m_axi_rx_bresp[p]),
+        .m_axi_rx_bvalid(m_axi_rx_bvalid[p]),
+        .m_axi_rx_bready(m_axi_rx_bready[p]),
         .m_axis_tdata(m_axis_tx_tdata[p]),
         .m_axis_tkeep(m_axis_tx_tkeep[p]),
         .m_axis_tlast(m_axis_tx_tlast[p]),

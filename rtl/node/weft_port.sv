@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One port slice: everything of the transport that belongs to one MAC. Control (what goes next,
-// windows, settling),
-// transmit path (frames out) and receive path (frames in, to memory), and the two wires between
-// them: acks received go to
-// control, acks due go out with priority. See docs/architecture.md.
+// windows, settling), transmit path (frames out), receive path (frames in, to memory), and the two
+// wires between them: acks received go to control, acks due go out with priority.
+// See docs/architecture.md.
 //
 // Control may run ahead of the wire by AheadBytes only: payload reads need some packets in flight
-// to hide the memory's
-// latency, but what has been handed over can no longer be overtaken by a resend.
+// to hide the memory's latency, but what has been handed over can no longer be overtaken by a
+// resend.
 `default_nettype none
 `include "weft_assert.svh"
 module weft_port
@@ -135,8 +134,8 @@ module weft_port
   );
 
   // ---- how far control may run ahead ------------------------------------------------------------
-  // Payload bytes of every job handed over wait in a queue until its frame has been built (or given
-  // up).
+  // The payload bytes of every job handed over wait in a queue until its frame has been built or
+  // given up.
   localparam int unsigned AheadW = $clog2(AheadBytes + 2 * (MAX_PAYLOAD + WIN_OVERHEAD) + 1);
   logic [AheadW-1:0] ahead_q, ahead_add_q, ahead_sub_q;
   logic ahead_full_q, len_valid;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types shared by the blocks of a node: what travels on the internal wires. Everything that two
-// machines must agree on (headers, WQE, error codes) is in weft_wire_pkg, generated from
-// sw/wire/wire.yaml.
-// Index types are as wide as the largest configuration; a block uses the low bits its parameters
-// ask for.
+// Types shared by the blocks of a node: what travels on the internal wires. What two machines must
+// agree on (headers, WQE, error codes) is in weft_wire_pkg, generated from sw/wire/wire.yaml.
+// Index types are as wide as the largest configuration asks for; a block uses as many low bits as
+// its parameters need.
 `default_nettype none
 package weft_pkg;
   import weft_wire_pkg::*;
@@ -22,17 +21,16 @@ package weft_pkg;
   typedef logic [7:0] tag_t;  // window slot of the engine that asked
 
   // ---- configuration: table writes broadcast by the register block ------------------------------
-  // The driver packs these structs into CFG_DATA: sw/wire/gen.py reads cfg_table_e and the cfg_*_t
-  // of the tables from this file and makes weft_cfg.h of them. They stand in the low bits of
-  // cfg_t.data.
+  // The driver packs these structs into CFG_DATA, from its low bits up: sw/wire/gen.py reads
+  // cfg_table_e and the cfg_*_t of the tables from this file and makes weft_cfg.h of them.
+  // A write of CfgConn (re)initialises the connection on that port.
   typedef enum logic [3:0] {
-    CfgPort     = 4'd0,  // index = port;             data = cfg_port_t
-    // index = conn*NumPorts+port; data = cfg_conn_t; (re)initialises the connection on that port
-    CfgConn     = 4'd1,
-    CfgRegion   = 4'd2,  // index = region;           data = cfg_region_t
-    CfgSem      = 4'd3,  // index = semaphore;        data = cfg_sem_t
-    CfgCq       = 4'd4,  // data = cfg_cq_t
-    CfgGlobal   = 4'd5   // data = cfg_global_t
+    CfgPort     = 4'd0,  // index = port;                    data = cfg_port_t
+    CfgConn     = 4'd1,  // index = conn * NumPorts + port;  data = cfg_conn_t
+    CfgRegion   = 4'd2,  // index = region;                  data = cfg_region_t
+    CfgSem      = 4'd3,  // index = semaphore;               data = cfg_sem_t
+    CfgCq       = 4'd4,  //                                  data = cfg_cq_t
+    CfgGlobal   = 4'd5   //                                  data = cfg_global_t
   } cfg_table_e;
 
   typedef struct packed {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared core of the transport: messages of all connections, above the port slices. Left and right
-// half are independent:
-// weft_core_tx sends (segmenter, resend lists, completions), weft_core_rx receives (open-message
-// counters, signals).
+// Shared core of the transport: messages of all connections, above the port slices. Its halves are
+// independent: weft_core_tx sends (segmenter, resend lists, completions), weft_core_rx receives
+// (open-message counters, signals).
 `default_nettype none
 module weft_core
   import weft_pkg::*;

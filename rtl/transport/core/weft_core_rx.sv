@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receiver's side of the shared core: counts the bytes of every open message, and lets signals act
-// in message order, so
-// that a flag never overtakes the data of an earlier message whatever path brought it. 64 open
-// messages a stream (the
-// sender keeps within that). One packet a 4 cycles, and 3 more for every message that completes in
-// order behind it.
+// in message order, so that a flag never overtakes the data of an earlier message whatever path
+// brought it. 64 open messages a stream (the sender keeps within that). One packet every 4 cycles,
+// and 3 more for every message that completes in order behind it.
 // Does not: look at addresses or keys (weft_rx_path did), acknowledge. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -29,10 +27,12 @@ module weft_core_rx
     input  wire     sig_ready_i,
     output signal_t sig_o,
 
-    output logic evt_msg_o,  // a message completed in order
-    // a packet whose message number or length contradicts what came before: ignored
+    // Pulses: a message completed in order; a packet was ignored because its message number or
+    // length contradicts what came before.
+    output logic evt_msg_o,
     output logic evt_bad_o,
-    output logic idle_o      // no packet being counted
+
+    output logic idle_o  // no packet being counted
 );
   localparam int unsigned ConnW = $clog2(NumConns);
   localparam int unsigned WinW = $clog2(MSG_WINDOW);

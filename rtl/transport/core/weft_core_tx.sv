@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sender's side of the shared core: keeps the messages of every connection in posting order, hands
-// the next packet of a
-// connection to whichever port asks (lost packets first), and completes messages in order when all
-// their packets are
-// delivered. One operation at a time, 4 cycles each (a pull answers 3 cycles after its operation,
-// in a pipeline of its
-// own; every further message that completes takes 3), so the tables are plain synchronous RAMs
-// without forwarding.
+// the next packet of a connection to whichever port asks (lost packets first), and completes
+// messages in order when all their packets are delivered. One operation at a time, 4 cycles each
+// (a pull answers 3 cycles after its operation, in a pipeline of its own; every further message
+// that completes takes 3), so the tables are plain synchronous RAMs without forwarding.
 // A message lives in the slot its tag names: the engine's window bounds how many there are. Places
-// in the resend lists
-// cannot run out, because no new packet leaves while as many packets are outstanding as there are
-// places.
+// in the resend lists cannot run out, because no new packet leaves while as many packets are
+// outstanding as there are places.
 // Does not: choose paths or ports, know windows, time anything. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -43,8 +39,7 @@ module weft_core_tx
     input  wire   [NumPorts-1:0] avail_ready_i,
     output conn_t [NumPorts-1:0] avail_conn_o,
 
-    // The next packet of a connection. One pull outstanding a port; the answer is a pulse to that
-    // port.
+    // The next packet of a connection. One pull outstanding a port; its answer is a pulse.
     input  wire       [NumPorts-1:0] pull_valid_i,
     output logic      [NumPorts-1:0] pull_ready_o,
     input  conn_t     [NumPorts-1:0] pull_conn_i,
@@ -274,8 +269,8 @@ module weft_core_tx
   logic       [ResW:0] fresh_q;  // places never used yet start here: no initialisation walk
   wire                 fresh = !fresh_q[ResW];
   wire ridx_t          res_new = fresh ? fresh_q[ResW-1:0] : free_q;
-  // A push links the old tail to the new place; a pop puts its place on the stack. Never both in
-  // one cycle.
+  // A push links the old tail to the new place, a pop puts its place on the stack; never both at
+  // once.
   wire                 res_link_we = res_pop || (res_push && st_q.resends != 0);
   always_ff @(posedge clk_i) begin
     if (res_push) res_mem[res_new] <= set_q.desc;

@@ -62,8 +62,7 @@ package weft_crc32_pkg;
   endfunction
 
   // State, as kept by weft_crc32_beat, behind a last beat of which 2 + 4*`end_word` bytes belong to
-  // a
-  // message with its correct CRC and the rest are zeros.
+  // a message with its correct CRC and the rest are zeros.
   function automatic crc_t residue_behind(int unsigned end_word);
     return advance(Residue, 8 * (60 - 4 * int'(end_word)));
   endfunction
