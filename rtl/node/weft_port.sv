@@ -147,9 +147,6 @@ module weft_port
   assign job_valid = ctl_job_valid && !ahead_full_q && len_ready;
   assign ctl_job_ready = job_ready && !ahead_full_q && len_ready;
 
-  /* verilator lint_off UNUSEDSIGNAL */  // nobody asks how many
-  logic [8:0] len_count;
-  /* verilator lint_on UNUSEDSIGNAL */
   weft_fifo #(
       .data_t  (plen_t),
       .Depth   (256),
@@ -163,7 +160,7 @@ module weft_port
       .m_valid_o(len_valid),
       .m_ready_i(built),
       .m_data_o (len),
-      .count_o  (len_count)
+      .count_o  ()
   );
 
   always_ff @(posedge clk_i) begin

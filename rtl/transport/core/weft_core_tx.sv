@@ -589,9 +589,6 @@ module weft_core_tx
       end
     end
     logic room;
-    /* verilator lint_off UNUSEDSIGNAL */  // nobody asks how many connections wait
-    logic [$clog2(2 * NumConns + 1)-1:0] count;
-    /* verilator lint_on UNUSEDSIGNAL */
     weft_fifo #(
         .data_t(cidx_t),
         .Depth (2 * NumConns)
@@ -604,7 +601,7 @@ module weft_core_tx
         .m_valid_o(avail_valid_o[p]),
         .m_ready_i(avail_ready_i[p]),
         .m_data_o (conn),
-        .count_o  (count)
+        .count_o  ()
     );
     `WEFT_ASSERT(AvailNeverLost, !push || room);
   end
