@@ -55,20 +55,20 @@ gen:
 	@sw/tools/build.sh wire_gen
 
 test:
-	$(SETUP) sim test
+	$(SETUP) sim test synth
 	@'$(PYTHON)' sw/tools/runtests.py "$$T"
 
 wave:
-	$(SETUP) sim test $(if $(DISPLAY),wave)
+	$(SETUP) sim test synth $(if $(DISPLAY),wave)
 	@'$(PYTHON)' sw/tools/wave.py $(if $(NEWVIEW),--new-view '$(NEWVIEW)') "$$T"
 
 lint:
-	$(SETUP) sim lint
+	$(SETUP) sim synth lint
 	@sw/tools/build.sh wire_gen
 	@'$(PYTHON)' sw/tools/lint.py
 
 synth:
-	$(SETUP) sim lint
+	$(SETUP) sim synth
 	@sw/tools/build.sh wire_gen
 	@'$(PYTHON)' sw/tools/synth/synth.py $(if $(REBASELINE),--rebaseline) $(B)
 

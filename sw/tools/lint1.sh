@@ -7,6 +7,6 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$root"
 venv=${VENV:-${BUILD:-build}/venv}
-sw/tools/setup/setup.sh --build "${BUILD:-build}" --venv "$venv" sim lint
+sw/tools/setup/setup.sh --build "${BUILD:-build}" --venv "$venv" sim synth
 [ -d "${BUILD:-build}/gen" ] || VENV=$venv sw/tools/build.sh wire_gen
 exec "$venv/bin/python" sw/tools/lint.py --one "$@"

@@ -8,6 +8,7 @@ grew by more than 10 % that REBASELINE=1 has not accepted, or a block cannot be 
 are kept in build/synth by a hash of the sources; build/synth/<block>.path is its longest path.
 
     synth.py [--rebaseline] [BLOCK ...]     BLOCK: a name in blocks.yaml, or any module of rtl/
+             [--table DIR]                  another folder with blocks.yaml and baseline.json
 """
 import argparse
 import concurrent.futures
@@ -35,8 +36,8 @@ SUM_KEYS = {"sum", "goal_lut", "goal_levels"}
 GROWTH = 1.10
 
 
-def blocks():
-    path = os.path.join(HERE, "blocks.yaml")
+def blocks(folder):
+    path = os.path.join(folder, "blocks.yaml")
     with open(path, encoding="utf-8") as handle:
         table = yaml.safe_load(handle) or {}
     for name, block in table.items():
@@ -136,18 +137,34 @@ def beside(now, before):
     return f"{plain(now)}" if now == before else f"{plain(now)} ({plain(before)})"
 
 
+def grown(results, baseline):
+    """A line for each figure of a measured block that is more than 10 % over its baseline. A block, or a
+    figure, without a baseline cannot grow: main() tells that there is none."""
+    return [f"{name}: {figure} grew from {plain(before)} to {plain(now[figure])}"
+            for name, now in results.items() for figure, before in baseline.get(name, {}).items()
+            if now[figure] > before * GROWTH]
+
+
+def rebased(results, baseline, table):
+    """The baseline that REBASELINE=1 writes: what was measured, the rest as it was, and nothing of blocks
+    that the table does not have (any more)."""
+    measured = {name: {figure: plain(now[figure]) for figure in FIGURES} for name, now in results.items()}
+    return {name: figures for name, figures in sorted({**baseline, **measured}.items()) if name in table}
+
+
 def main():
     if sys.argv[1:2] == ["--map"]:
         return map_block(sys.argv[2], json.loads(sys.argv[3]))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rebaseline", action="store_true", help="take what is measured as the baseline")
+    parser.add_argument("--table", default=HERE, help="folder with blocks.yaml and baseline.json")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.makedirs(OUT, exist_ok=True)
 
-    table = blocks()
+    table = blocks(args.table)
     chosen = {name: table.get(name) or adhoc(name) for name in args.names} if args.names else table
-    baseline_path = os.path.join(HERE, "baseline.json")
+    baseline_path = os.path.join(args.table, "baseline.json")
     baseline = {}
     if os.path.exists(baseline_path):
         with open(baseline_path, encoding="utf-8") as handle:
@@ -179,7 +196,7 @@ def main():
             results[name] = {figure: (max if figure == "levels" else sum)(part[figure] for part in parts)
                              for figure in parts[0]}
 
-    report, grown = {}, []
+    report = {}
     rows = [("block", "LUT", "FF", "BRAM", "levels", "LUTRAM", "goal", "met")]
     for name, block in chosen.items():
         if name not in results:
@@ -187,9 +204,6 @@ def main():
         now, before = results[name], baseline.get(name, {})
         goal_lut, goal_levels = block.get("goal_lut"), block.get("goal_levels")
         met = (goal_lut is None or now["lut"] <= goal_lut) and (goal_levels is None or now["levels"] <= goal_levels)
-        for figure in FIGURES:
-            if figure in before and now[figure] > before[figure] * GROWTH:
-                grown.append(f"{name}: {figure} grew from {plain(before[figure])} to {plain(now[figure])}")
         goal = " ".join(text for text in (f"{goal_lut} LUT" if goal_lut else "",
                                           f"{goal_levels} levels" if goal_levels else "") if text)
         rows.append((name, *(beside(now[f], before.get(f)) for f in FIGURES), str(now["lutram"]), goal or "-",
@@ -204,6 +218,9 @@ def main():
     fresh = [name for name in results if name in table and name not in baseline]
     if fresh and not args.rebaseline:
         print(f"without a baseline yet: {' '.join(fresh)} (make synth REBASELINE=1 records them)")
+    gone = sorted(set(baseline) - set(table))
+    if gone and not args.rebaseline:
+        print(f"in the baseline, but no blocks any more: {' '.join(gone)} (make synth REBASELINE=1 drops them)")
 
     if not args.names:
         with open(os.path.join(BUILD, "synth.json"), "w", encoding="utf-8") as handle:
@@ -212,15 +229,15 @@ def main():
     for error in errors:
         print(error)
     if args.rebaseline:
-        kept = {name: figures for name, figures in baseline.items() if name in table}
-        kept.update({name: {f: plain(results[name][f]) for f in FIGURES} for name in results if name in table})
+        kept = rebased(results, baseline, table)
         with open(baseline_path, "w", encoding="utf-8") as handle:
-            text = ",\n".join(f' "{name}": {json.dumps(kept[name])}' for name in sorted(kept))
+            text = ",\n".join(f' "{name}": {json.dumps(figures)}' for name, figures in kept.items())
             handle.write("{\n" + text + "\n}\n")
         return 1 if errors else 0
-    for line in grown:
+    growth = grown(results, baseline)
+    for line in growth:
         print(f"{line}: more than 10 %; mend it, or accept it with: make synth REBASELINE=1")
-    return 1 if errors or grown else 0
+    return 1 if errors or growth else 0
 
 
 if __name__ == "__main__":
