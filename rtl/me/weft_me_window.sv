@@ -221,13 +221,14 @@ module weft_me_window
     for (int s = 0; s < WindowDepth; ++s) kills[s] = kill_i[ctx_q[s]];
   end
 
-  // Every slot the entry in decode waits for.
+  // Every slot the entry in decode waits for. One that is done in this very cycle resets its column
+  // below, the new row included.
   set_t row;
   always_comb begin
     row = '0;
     if (dec_valid_q) begin
       for (int s = 0; s < WindowDepth; ++s) begin
-        row[s] = valid_q[s] && !done_q[s] && ctx_q[s] == dec_q.ctx &&
+        row[s] = valid_q[s] && ctx_q[s] == dec_q.ctx &&
             (dec_q.sync || fence_q[s] || (dec_q.rx_sync && waits_q[s]) ||
              (dec_q.has_dep0 && entry_q[s] == dec_q.dep0) ||
              (dec_q.has_dep1 && entry_q[s] == dec_q.dep1));
