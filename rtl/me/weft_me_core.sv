@@ -171,6 +171,7 @@ module weft_me_core
 
   logic load_valid, pop;
   logic [CtxW-1:0] load_ctx, pop_ctx, retire_ctx;
+  logic waits;
   line_t load_line;
   count_t load_count;
   logic [NumCtx-1:0] avail, quiet, kill;
@@ -205,6 +206,7 @@ module weft_me_core
       .pop_entry_o     (pop_entry),
       .retire_i        (retire),
       .retire_ctx_i    (retire_ctx),
+      .waits_i         (waits),
       .kill_o          (kill),
       .subgraph_o      (subgraph),
       .stall_o         (cnt_o.window_stall),
@@ -280,6 +282,7 @@ module weft_me_core
       .subgraph_i      (subgraph),
       .retire_o        (retire),
       .retire_ctx_o    (retire_ctx),
+      .waits_o         (waits),
       .tx_valid_o      (req_valid_o),
       .tx_ready_i      (req_ready_i),
       .tx_o            (req_o),

@@ -5,8 +5,10 @@
 // Entries enter every other cycle at most, round robin over the contexts that have one waiting and
 // may take a slot. Slots: `Reserve` of every context are its own; the rest is shared, and a context
 // takes no more of it than a fair part among those active now. So one subgraph that sleeps in WAITs
-// can never keep another from running, not even the one whose SET it waits for. A lone context can
-// fill WindowDepth - Reserve * (NumCtx - 1) slots.
+// can never keep another from running, not even the one whose SET it waits for.
+// A lone context fills what is reserved for the others too, as long as no WAIT is in the window:
+// all that entered before a WAIT ends by itself and gives its slots back. A WAIT is noticed once it
+// is in its slot; the two that may have entered behind it by then fit the context's own part.
 // An entry that fails kills its context: it sends no more entries, the window flushes those not yet
 // issued, and the context ends when its last outstanding entry is done. The first error is kept. A
 // context killed by the host reports FLUSHED and its oldest unfinished entry instead.
@@ -47,6 +49,7 @@ module weft_me_ctx
     // From the window.
     input  wire retire_t            retire_i,
     input  wire          [CtxW-1:0] retire_ctx_i,
+    input  wire                     waits_i,      // a WAIT is in the window
     output logic         [NumCtx-1:0] kill_o,
     output logic         [NumCtx-1:0][15:0] subgraph_o,
     output logic                    stall_o,
@@ -72,7 +75,9 @@ module weft_me_ctx
   count_t [NumCtx-1:0] count_q, next_q;     // entries; index of the next one to enter
   slots_t [NumCtx-1:0] used_q;              // window slots held or on the way to be
   slots_t shared_q;                         // of them, beyond the Reserve of each
-  slots_t quota_q;                          // slots a context may hold now
+  slots_t held_q;                           // of them, by all contexts
+  slots_t quota_q;                          // slots a context may hold now, and keep in a WAIT
+  logic   lone_q;                           // one context is active
   fault_t [NumCtx-1:0] fault_q;
 
   // ---- start
@@ -128,6 +133,7 @@ module weft_me_ctx
 
   always_ff @(posedge clk_i) begin
     if (pop_o) last_q <= pick;
+    lone_q <= 32'(num_active) == 32'd1;
     // Fair part of the shared slots, plus the context's own.
     quota_q <= slots_t'(Reserve + Shared);
     for (int n = 2; n <= NumCtx; ++n) begin
@@ -146,8 +152,9 @@ module weft_me_ctx
     end
 
     for (int c = 0; c < NumCtx; ++c) begin
-      allowed_q[c] <= used_q[c] < slots_t'(Reserve) ||
-          (used_q[c] < quota_q && shared_q < slots_t'(Shared));
+      allowed_q[c] <= held_q < slots_t'(WindowDepth) &&
+          (used_q[c] < slots_t'(Reserve) || (used_q[c] < quota_q && shared_q < slots_t'(Shared)) ||
+           (lone_q && !waits_i));
       ended_q[c] <= active_q[c] && !(end_take && end_ctx == ctx_t'(c)) && used_q[c] == '0 &&
           quiet_i[c] && (kill_q[c] || next_q[c] == count_q[c]);
 
@@ -203,11 +210,13 @@ module weft_me_ctx
       start_ready_q  <= 1'b0;
       finish_valid_q <= 1'b0;
       shared_q       <= '0;
+      held_q         <= '0;
     end else begin
       pop_q          <= pop_o;
       start_ready_q  <= active_q != '1 && !start_valid_i;
       finish_valid_q <= end_take || (finish_valid_q && !finish_ready_i);
       shared_q       <= shared_q + slots_t'(shared_up) - slots_t'(shared_down);
+      held_q         <= held_q + slots_t'(pop_o) - slots_t'(retire_i.valid);
     end
   end
 
@@ -216,7 +225,9 @@ module weft_me_ctx
     `WEFT_IMPLIES(StartIsFree, start_valid_i && free_q == ctx_t'(c), !active_q[c]);
     `WEFT_IMPLIES(PopInSubgraph, pop_o && pick == ctx_t'(c), next_q[c] < count_q[c]);
   end
-  `WEFT_ASSERT(SharedInRange, shared_q <= slots_t'(Shared));
+  `WEFT_ASSERT(HeldInWindow, held_q <= slots_t'(WindowDepth));
+  `WEFT_IMPLIES(OnlyALoneOneBorrows, shared_up && shared_q >= slots_t'(Shared),
+                $past(lone_q && !waits_i));
   `WEFT_HOLD(FinishHolds, finish_valid_o, finish_ready_i, finish_o);
 
 endmodule

@@ -13,9 +13,9 @@
 // the semaphore unit, which also does NOP. "Issued" means granted; up to 4 granted entries wait in
 // the queue of each target. One grant a cycle, one completion a cycle. An entry enters every other
 // cycle, so the semaphore unit's results (always taken) leave half of the cycles to the others.
-// Entries that cannot be run (an opcode, type, connection or semaphore that does not exist; a
-// failed read) are completed with the error instead. Checking addresses is CPU-M's business,
-// before.
+// Entries that cannot be run (an opcode, type, connection or semaphore that does not exist, a
+// length beyond what transport and reducer count to, a failed read) are completed with the error
+// instead. Checking addresses is CPU-M's business, before.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -41,6 +41,7 @@ module weft_me_window
     input  wire         [NumCtx-1:0][15:0] subgraph_i,
     output retire_t                       retire_o,
     output logic        [       CtxW-1:0] retire_ctx_o,
+    output logic                          waits_o,       // a WAIT is in the window (2 cycles late)
     // Transport and reducer: valid and request hold until ready; tag = slot.
     output logic                          tx_valid_o,
     input  wire                           tx_ready_i,
@@ -113,6 +114,7 @@ module weft_me_window
   local_e local_kind;
   target_e target;
   assign wqe = in_i.wqe;
+  wire wqe_len_good = wqe.length <= MAX_WQE_LENGTH;
   wire wqe_conn_good = 32'(wqe.conn) < 32'(NumConns);
   wire wqe_sem_good = 32'(wqe.sem) < 32'(NumSems);
   wire wqe_math_good = 32'(wqe.dtype) < 32'(DtCount) && 32'(wqe.redop) < 32'(RedCount) &&
@@ -122,8 +124,14 @@ module weft_me_window
     local_kind = LocNop;
     unique case (wqe.opcode)
       WqeNop:    ;
-      WqeWrite:  if (!wqe_conn_good) error = ErrBadConn;
-      WqeReduce: if (!wqe_math_good) error = ErrBadType;
+      WqeWrite: begin
+        if (!wqe_len_good) error = ErrBadLength;
+        else if (!wqe_conn_good) error = ErrBadConn;
+      end
+      WqeReduce: begin
+        if (!wqe_math_good) error = ErrBadType;
+        else if (!wqe_len_good) error = ErrBadLength;
+      end
       WqeWait, WqeSet: begin
         if (!wqe_sem_good) error = ErrBadSem;
         else local_kind = (wqe.opcode == WqeWait) ? LocWait : LocSet;
@@ -496,6 +504,7 @@ module weft_me_window
       if (nmc_pop) nmc_valid_o <= nmc_have;
     end
 
+    waits_o       <= (valid_q & waits_q) != '0;
     entered_o     <= dec_valid_q && !rst_i;
     issue_tx_o    <= tx_pop && tx_have && !rst_i;
     issue_nmc_o   <= nmc_pop && nmc_have && !rst_i;

@@ -44,6 +44,8 @@ std::vector<uint32_t> firmware() {
 // A trace shows an issue a few cycles behind the decision, and a failure takes two to reach it.
 constexpr uint64_t kKillLatency = 6;
 
+constexpr size_t kCqePosition = 21;  // of `cqe` in me_cnt_t
+
 bool open_to_streams(const Wqe& w) {
   return w.opcode == WqeOp::WRITE || w.opcode == WqeOp::REDUCE;
 }
@@ -164,7 +166,15 @@ void Engine::configure(cfg::Table table, unsigned index, const cfg::Words& words
     sem_limit_[index] = std::max<uint64_t>(sem_limit_[index], words[0]);
 }
 
-void Engine::set_up() {
+void Engine::set_ring(uint64_t base, uint64_t entries) {
+  cfg::Cq ring;
+  ring.base = base;
+  ring.last = static_cast<uint32_t>(entries - 1);
+  configure(cfg::Table::kCq, 0, ring.words());
+  new_rings_.push_back({base, entries, 0});
+}
+
+void Engine::set_up(bool with_ring) {
   const auto image = firmware();
   b->fw_we_i = 1;
   for (size_t i = 0; i < image.size(); ++i) {
@@ -194,10 +204,7 @@ void Engine::set_up() {
     conn.valid = true;
     configure(cfg::Table::kConn, c * kNumPorts + (c == 4 ? 1 : 0), conn.words());
   }
-  cfg::Cq ring;
-  ring.base = kRing;
-  ring.last = kRingEntries - 1;
-  configure(cfg::Table::kCq, 0, ring.words());
+  if (with_ring) set_ring(kRing, kRingEntries);
   while (!settings_.empty()) step();
 }
 
@@ -287,6 +294,7 @@ void Engine::drive() {
     b->cfg_kind = s.kind;
     b->cfg_index = s.index;
     for (int i = 0; i < 16; ++i) b->cfg_data[i] = s.words[i];
+    if (s.kind == static_cast<unsigned>(cfg::Table::kCq)) new_ring_cycle_ = now + 1;
     settings_.pop_front();
     setting_cycle_ = now + 16;
   }
@@ -452,7 +460,8 @@ void Engine::take_trace() {
       if (status != Err::FLUSHED || !(run.killed || run.abort_rung))
         complain("done without an issue: " + where(subgraph, entry));
       entry_done(subgraph, entry, status);
-    } else if (open_to_streams(w) && status != Err::BAD_CONN && status != Err::BAD_TYPE) {
+    } else if (open_to_streams(w) && status != Err::BAD_CONN && status != Err::BAD_TYPE &&
+               status != Err::BAD_LENGTH) {
       const auto failure = run.failures.find(entry);
       const Err told = failure == run.failures.end() ? Err::OK : failure->second;
       if (!run.done[entry] || told != status)
@@ -475,8 +484,12 @@ void Engine::take_cqe(uint64_t addr, const Line& data) {
   const Cqe cqe = Cqe::unpack(data.data());
   b.event("cqe op %llu subgraph %llu status %llu entry %llu", static_cast<unsigned>(cqe.op), cqe.subgraph,
           static_cast<unsigned>(cqe.status), cqe.entry);
-  if (addr != kRing + 64 * (seq_ % kRingEntries)) complain("CQE in another place of the ring");
-  if (cqe.seq != ++seq_) complain("CQE out of sequence");
+  while (rings_.size() > 1 && cqes_seen >= rings_[1].from) rings_.pop_front();
+  if (rings_.empty()) return complain("CQE without a ring");
+  const uint64_t index = cqes_seen - rings_.front().from;
+  if (addr != rings_.front().base + 64 * (index % rings_.front().entries))
+    complain("CQE in another place of the ring");
+  if (cqe.seq != static_cast<uint32_t>(index + 1)) complain("CQE out of sequence");
   for (uint8_t byte : cqe.resv0) {
     if (byte != 0) complain("CQE with reserved bytes set");
   }
@@ -516,6 +529,12 @@ void Engine::take_cqe(uint64_t addr, const Line& data) {
 void Engine::observe() {
   const uint64_t now = cycle();
   for (size_t i = 0; i < counts.size(); ++i) counts[i] += b->cnt_o >> (counts.size() - 1 - i) & 1;
+  // A completion counts one cycle after it was taken; its write comes then or later.
+  if (new_ring_cycle_ != 0 && cycle() == new_ring_cycle_) {
+    rings_.push_back({new_rings_.front().base, new_rings_.front().entries, counts[kCqePosition]});
+    new_rings_.pop_front();
+    new_ring_cycle_ = 0;
+  }
 
   took_ = {};
   took_.db = b->db_valid_i && b->db_ready_o;

@@ -86,8 +86,11 @@ class Engine {
   weft::test::Bench<Vme_bench> b;
 
   // ---- host
-  /// Loads the firmware, starts CPU-M, registers regions, connections and the completion ring.
-  void set_up();
+  /// Loads the firmware, starts CPU-M, registers regions, connections and (unless told not to) the
+  /// completion ring.
+  void set_up(bool with_ring = true);
+  /// CfgCq: completions taken from then on go there, from index 0 and seq 1.
+  void set_ring(uint64_t base, uint64_t entries);
   void configure(weft::cfg::Table table, unsigned index, const weft::cfg::Words& words);
   /// Rings; returns the cookie. The doorbell goes out in the order of the calls.
   uint64_t ring(DbOp op, unsigned subgraph, uint32_t count = 0, uint64_t addr = 0);
@@ -149,6 +152,10 @@ class Engine {
     unsigned kind, index;
     weft::cfg::Words words;
   };
+  struct CqRing {
+    uint64_t base, entries;
+    uint64_t from;  // completions the engine took before it
+  };
 
   void complain(const std::string& what);
   uint64_t draw(const Range& range) {
@@ -188,7 +195,9 @@ class Engine {
     bool db, sig, cpl, nmc_cpl, r, b;
   } took_{};
   uint64_t cookie_ = 0;
-  uint32_t seq_ = 0;
+  std::deque<CqRing> new_rings_;  // named by set_ring(), oldest first
+  uint64_t new_ring_cycle_ = 0;   // 0, or when the count of completions tells where the oldest begins
+  std::deque<CqRing> rings_;      // the one in use, and those that come after what is under way
 };
 
 /// Entry j of `graph` waits for the earlier entry i.

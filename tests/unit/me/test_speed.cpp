@@ -10,10 +10,10 @@ using namespace me;
 namespace {
 
 double cycles_per_entry(uint64_t memory_latency, const std::function<Wqe(unsigned, uint32_t)>& entry,
-                        unsigned subgraphs) {
+                        unsigned subgraphs, uint64_t target_latency = 10) {
   Options options;
   options.memory = {memory_latency, memory_latency};
-  options.tx = options.nmc = {10, 10};
+  options.tx = options.nmc = {target_latency, target_latency};
   Engine e(options);
   e.set_up();
   constexpr uint32_t kEntries = 600;
@@ -58,6 +58,16 @@ TEST_CASE("me: at least an entry every four cycles", "[me][speed]") {
       }
     }
   }
+}
+
+TEST_CASE("me: a lone subgraph has the whole window for its transfers", "[me][speed]") {
+  // 5 us to the peer and back: what is in the window is what is in flight.
+  constexpr uint64_t kRoundTrip = 1600;
+  const double cycles =
+      cycles_per_entry(40, [](unsigned s, uint32_t i) { return write(s, i, i % kConnsUsed); }, 1, kRoundTrip);
+  std::printf("me: WRITE of a lone subgraph, transport %llu cycles: %.1f cycles an entry, %.1f in flight\n",
+              static_cast<unsigned long long>(kRoundTrip), cycles, kRoundTrip / cycles);
+  CHECK(kRoundTrip / cycles > kWindow - 2);
 }
 
 TEST_CASE("me: dependency met to issue within eight cycles", "[me][speed]") {
