@@ -49,8 +49,7 @@ module weft_cpu_m
     input  wire      [511:0] fetch_rdata_i
 );
 
-  localparam int unsigned RamWords = 8192;
-  localparam int unsigned RamAddrW = $clog2(RamWords);
+  localparam int unsigned RamAddrW = 13;  // of its words: 32 KB
   localparam int unsigned RegionW = (NumRegions > 1) ? $clog2(NumRegions) : 1;
   localparam int unsigned NumLinks = NumConns * NumPorts;  // index of CfgConn
   localparam int unsigned LinkW = (NumLinks > 1) ? $clog2(NumLinks) : 1;
@@ -120,11 +119,11 @@ module weft_cpu_m
   );
 
   // ---- code and data
-  (* ram_style = "block" *) logic [31:0] ram[RamWords];
+  (* ram_style = "block" *) logic [31:0] ram[2**RamAddrW];
   logic [31:0] ram_q;
   logic ram_answer_q;
-  wire ram_here = la_addr[31:28] == PageRam && 32'(la_addr[27:2]) < 32'(RamWords);
-  wire ram_load = !run_q && fw_we_i && 32'(fw_addr_i) < 32'(RamWords);
+  wire ram_here = la_addr[31:28] == PageRam && la_addr[27:RamAddrW+2] == '0;
+  wire ram_load = !run_q && fw_we_i && fw_addr_i[15:RamAddrW] == '0;
   wire [RamAddrW-1:0] ram_addr = run_q ? la_addr[RamAddrW+1:2] : fw_addr_i[RamAddrW-1:0];
   wire [3:0] ram_we = ram_load ? 4'hf : (la_write && ram_here) ? la_wstrb : 4'h0;
   wire [31:0] ram_wdata = run_q ? la_wdata : fw_data_i;
@@ -237,7 +236,7 @@ module weft_cpu_m
   wire reg_e addressed = reg_e'(mem_addr[5:2]);
   wire writing = mem_wstrb != '0;
   assign other_here = mem_valid && !mem_ready && mem_addr[31:28] != PageLines &&
-      !(mem_addr[31:28] == PageRam && 32'(mem_addr[27:2]) < 32'(RamWords));
+      !(mem_addr[31:28] == PageRam && mem_addr[27:RamAddrW+2] == '0);
 
   always_comb begin
     reg_d  = '0;

@@ -66,6 +66,10 @@ module weft_me_ctx
     logic [15:0] conn;
   } fault_t;
 
+  function automatic slots_t stepped(slots_t count, logic down);
+    return count + {{(CountW - 1) {down}}, 1'b1};
+  endfunction
+
   if (Reserve < 1 || WindowDepth < (Reserve + 1) * NumCtx) begin : gen_bad_reserve
     $error("weft_me_ctx: WindowDepth must be at least (Reserve + 1) * NumCtx, Reserve 1 or more");
   end
@@ -121,8 +125,15 @@ module weft_me_ctx
 
   // A pop and a retirement of one context in one cycle leave its slots as they are.
   wire same = pop_o && retire_i.valid && pick == retire_ctx_i;
-  wire shared_up = pop_o && !same && used_q[pick] >= slots_t'(Reserve);
-  wire shared_down = retire_i.valid && !same && used_q[retire_ctx_i] > slots_t'(Reserve);
+  logic [NumCtx-1:0] next_shared, last_shared;  // the next slot it takes, gives back is a shared one
+  always_comb begin
+    for (int c = 0; c < NumCtx; ++c) begin
+      next_shared[c] = used_q[c] >= slots_t'(Reserve);
+      last_shared[c] = used_q[c] > slots_t'(Reserve);
+    end
+  end
+  wire shared_up = pop_o && !same && next_shared[pick];
+  wire shared_down = retire_i.valid && !same && last_shared[retire_ctx_i];
   wire failed = retire_i.valid && retire_i.status != ErrOk && !retire_i.flushed;
 
   logic [$clog2(NumCtx + 1)-1:0] num_active;
@@ -215,8 +226,9 @@ module weft_me_ctx
       pop_q          <= pop_o;
       start_ready_q  <= active_q != '1 && !start_valid_i;
       finish_valid_q <= end_take || (finish_valid_q && !finish_ready_i);
-      shared_q       <= shared_q + slots_t'(shared_up) - slots_t'(shared_down);
-      held_q         <= held_q + slots_t'(pop_o) - slots_t'(retire_i.valid);
+      // Pop and retirement come late: they enable the counts.
+      if (shared_up != shared_down) shared_q <= stepped(shared_q, shared_down);
+      if (pop_o != retire_i.valid) held_q <= stepped(held_q, retire_i.valid);
     end
   end
 

@@ -80,7 +80,7 @@ module weft_nmc_seq
   logic      last_q;   // the next step is the job's last one
   logic      err_q;    // a beat taken for this job carried an error
 
-  logic [CreditW-1:0] credits_q, credits_d;
+  logic [CreditW-1:0] credits_q;
   logic               credit_q;  // there is one
   logic [   Skew-1:0] fp_steps_q;  // floating-point beats of the last Skew cycles
   logic               fp_recent_q;
@@ -103,7 +103,6 @@ module weft_nmc_seq
   assign rot_b_o       = rot_b_q;
   assign stall_read_o  = active_q && !data_ok;
   assign stall_write_o = active_q && data_ok && !fill_q && !credit_q;
-  assign credits_d     = credits_q + CreditW'(credit_i) - CreditW'(emit);
 
   always_ff @(posedge clk_i) begin
     if (load) begin
@@ -141,8 +140,9 @@ module weft_nmc_seq
     end else begin
       if (load) active_q <= 1'b1;
       else if (step && last_q) active_q <= 1'b0;
-      credits_q   <= credits_d;
-      credit_q    <= credits_d != '0;
+      // A step is known late: it enables the count, and the flag looks at the count as it is.
+      if (credit_i != emit) credits_q <= emit ? credits_q - 1'b1 : credits_q + 1'b1;
+      credit_q    <= credit_i || !(credits_q == '0 || (credits_q == CreditW'(1) && emit));
       fp_steps_q  <= {fp_steps_q[Skew-2:0], fp_emit};
       fp_recent_q <= fp_emit || fp_steps_q[Skew-2:0] != '0;
     end
@@ -171,6 +171,7 @@ module weft_nmc_seq
   assign lane_err_o   = err2_q;
 
   `WEFT_ASSERT(CreditsInRange, credits_q <= CreditW'(Credits));
+  `WEFT_NEXT(CreditIsOne, 1'b1, credit_q == (credits_q != '0));
   `WEFT_IMPLIES(SourcesEndWithTheJob, step && last_q,
                 left_a_q == beats_t'(need_a_q) && (!two_q || left_b_q == beats_t'(need_b_q)));
 
