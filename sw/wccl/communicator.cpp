@@ -65,7 +65,7 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
   c.info_.psn.resize(static_cast<std::size_t>(ranks));
   for (int p = 0; p < ranks; ++p)
     for (std::size_t port = 0; port < c.info_.ports.size(); ++port) {
-      const std::uint64_t r = mix(config.seed ^ static_cast<std::uint64_t>(rank) << 40 ^
+      const std::uint64_t r = mix(mix(config.seed) ^ static_cast<std::uint64_t>(rank) << 40 ^
                                   static_cast<std::uint64_t>(p) << 20 ^ port);
       c.info_.psn[static_cast<std::size_t>(p)].push_back(
           static_cast<std::uint32_t>(config.start_psn >= 0 ? static_cast<std::uint64_t>(config.start_psn)
@@ -128,14 +128,13 @@ Result<PlanInfo> Communicator::describe(const Op& op, const Buffer& send, const 
     return Status::error("send and recv overlap, but in_place is false");
 
   PlanInfo info{op, rank_, {in.addr, out.addr, 0, scratch_.base, scratch_.key}};
-  described_.clear();
+  remove(described_);  // of an operation that was described and not prepared
   auto add = [&](std::uint64_t addr, std::uint64_t bytes,
                  const weft::Rights& rights) -> Result<std::uint32_t> {
     if (bytes == 0) return std::uint32_t{0};
     auto r = device_->add_region(addr, bytes, rights);
     if (!r.ok()) {
-      for (const auto& d : described_) device_->remove_region(d);
-      described_.clear();
+      remove(described_);
       return r.status();
     }
     described_.push_back(r.value());
@@ -161,7 +160,18 @@ Result<PlanInfo> Communicator::describe(const Op& op, const Buffer& send, const 
   return info;
 }
 
+void Communicator::remove(std::vector<weft::Region>& regions) {
+  for (const auto& r : regions) device_->remove_region(r);
+  regions.clear();
+}
+
 Result<int> Communicator::prepare(const Op& op, std::span<const PlanInfo> all) {
+  auto plan = add_plan(op, all);
+  if (!plan.ok()) remove(described_);
+  return plan;
+}
+
+Result<int> Communicator::add_plan(const Op& op, std::span<const PlanInfo> all) {
   if (all.size() != static_cast<std::size_t>(ranks_))
     return Status::error(fmt::format("rank {}: {} ranks answered, expected {}", rank_, all.size(), ranks_));
   for (std::size_t p = 0; p < all.size(); ++p) {
@@ -204,21 +214,22 @@ Result<int> Communicator::prepare(const Op& op, std::span<const PlanInfo> all) {
     plan.entries_addr = addr.value();
     plan.room = wqes.value().size();
   }
-  plan.op = op;
-  plan.failure.clear();
-  plan.count = wqes.value().size();
-  plan.regions = std::move(described_);
-  described_.clear();
   std::vector<std::uint8_t> image(bytes);
   for (std::size_t i = 0; i < wqes.value().size(); ++i)
     wqes.value()[i].pack(&image[i * weft::wire::Wqe::kBytes]);
   device_->hal().mem_write(plan.entries_addr, image.data(), image.size());
-  plan.wqes = wqes.take();
-  plan.state = State::kPreparing;
+  const std::size_t count = wqes.value().size();
   if (Status s = device_->post_register(static_cast<unsigned>(id), plan.entries_addr,
-                                        static_cast<std::uint32_t>(plan.count), id);
+                                        static_cast<std::uint32_t>(count), id);
       !s.ok())
     return s;
+  plan.op = op;
+  plan.state = State::kPreparing;
+  plan.failure.clear();
+  plan.count = count;
+  plan.wqes = wqes.take();
+  plan.regions = std::move(described_);
+  described_.clear();
   return static_cast<int>(id);
 }
 
@@ -226,8 +237,9 @@ Status Communicator::start(int plan) {
   Plan& p = plans_[static_cast<std::size_t>(plan)];
   if (p.state != State::kReady)
     return Status::error(fmt::format("rank {}: plan {} is not ready", rank_, plan));
-  p.state = State::kRunning;
-  return device_->post_launch(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
+  Status s = device_->post_launch(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
+  if (s.ok()) p.state = State::kRunning;
+  return s;
 }
 
 Status Communicator::abort(int plan) {
@@ -239,14 +251,16 @@ void Communicator::release(int plan) {
   // Its entries may be overwritten from now on. The ring has room: a plan at rest has no completion
   // outstanding.
   (void)device_->post_unregister(static_cast<unsigned>(plan), kNobody).ok();
-  for (const auto& r : p.regions) device_->remove_region(r);
-  p.regions.clear();
+  remove(p.regions);
   p.wqes.clear();
   p.state = State::kGone;
 }
 
 void Communicator::explain(Plan& plan, const weft::wire::Cqe& cqe) {
-  const char* reason = weft::wire::name(cqe.status);
+  const char* known = weft::wire::name(cqe.status);
+  std::string reason = known ? known : "unknown status";
+  if (cqe.status == weft::wire::Err::RETRY_LIMIT)
+    reason += fmt::format(" ({} probes unanswered)", device_->transport().retry_limit);
   std::string where = fmt::format("entry {}", cqe.entry);
   if (cqe.entry < plan.wqes.size()) {
     const auto& w = plan.wqes[cqe.entry];
@@ -255,8 +269,7 @@ void Communicator::explain(Plan& plan, const weft::wire::Cqe& cqe) {
       where += fmt::format(" of {} bytes to rank {}", w.length, w.conn);
     where += ")";
   }
-  plan.failure = fmt::format("rank {}: {}: {}: {}", rank_, name(plan.op.kind), where,
-                             reason ? reason : "unknown status");
+  plan.failure = fmt::format("rank {}: {}: {}: {}", rank_, name(plan.op.kind), where, reason);
   plan.state = State::kFailed;
 }
 

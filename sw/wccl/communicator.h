@@ -64,7 +64,8 @@ class Communicator {
   const RankInfo& info() const { return info_; }
   weft::Status connect(std::span<const RankInfo> all);
 
-  // Registers the buffers of `op` for this rank. For an in-place operation pass the one buffer as both.
+  // Registers the buffers of `op` for this rank, until prepare() takes them over or refuses, or the next
+  // describe(). For an in-place operation pass the one buffer as both.
   weft::Result<PlanInfo> describe(const Op& op, const Buffer& send, const Buffer& recv);
   // Compiles the plan, writes its entries and has the node validate them; ends in kReady or kFailed.
   weft::Result<int> prepare(const Op& op, std::span<const PlanInfo> all);
@@ -99,6 +100,8 @@ class Communicator {
 
   Communicator(weft::Device& device, int rank, int ranks) : device_(&device), rank_(rank), ranks_(ranks) {}
   weft::Result<std::uint64_t> take(std::uint64_t bytes, const char* what);
+  weft::Result<int> add_plan(const Op& op, std::span<const PlanInfo> all);
+  void remove(std::vector<weft::Region>& regions);
   void explain(Plan& plan, const weft::wire::Cqe& cqe);
 
   weft::Device* device_;
@@ -108,7 +111,7 @@ class Communicator {
   weft::Region scratch_;
   std::vector<RankInfo> all_;
   std::uint64_t arena_next_ = 0, arena_end_ = 0;
-  std::vector<weft::Region> described_;  // regions of the plan being described
+  std::vector<weft::Region> described_;  // regions of an operation that is described, not yet prepared
   std::vector<Plan> plans_;
 };
 

@@ -12,7 +12,8 @@
 namespace weft {
 namespace {
 
-constexpr int kPolls = 100'000;  // rounds of a wait that a working node ends long before
+constexpr std::uint32_t kGone = 0xffffffff;  // how a register of a node reads that cannot answer
+constexpr int kPolls = 100'000;              // rounds of a wait that a working node ends long before
 
 std::uint32_t cycles(double us, double mhz) {
   return static_cast<std::uint32_t>(std::lround(us * mhz));
@@ -22,9 +23,13 @@ std::uint32_t cycles(double us, double mhz) {
 
 Result<Device> Device::open(Hal& hal) {
   Device d(hal);
-  if (const auto id = hal.csr_read(regs::kId); id != regs::kIdValueReads)
-    return Status::error(
-        fmt::format("ID register: {:#010x}, expected {:#010x}: no Weft node there", id, regs::kIdValueReads));
+  const auto there = [&hal]() -> Status {
+    if (const auto id = hal.csr_read(regs::kId); id != regs::kIdValueReads)
+      return Status::error(fmt::format("ID register: {:#010x}, expected {:#010x}: no Weft node there", id,
+                                       regs::kIdValueReads));
+    return {};
+  };
+  if (Status s = there(); !s.ok()) return s;
   const auto version = regs::kVersionMajor.get(hal.csr_read(regs::kVersion));
   if (version != regs::kVersionMajorReads)
     return Status::error(
@@ -47,6 +52,10 @@ Result<Device> Device::open(Hal& hal) {
   d.caps_.num_sems = regs::kCaps1NumSems.get(c1);
   d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(c2);
   d.region_used_.assign(d.caps_.num_regions, false);
+  // Keys of before this reset are not used again ...
+  d.key_salt_ = hal.csr_read(regs::kCyclesLo);
+  // All that was read counts only if the node is still there: one that goes away reads as all ones.
+  if (Status s = there(); !s.ok()) return s;
   return d;
 }
 
@@ -59,10 +68,13 @@ Status Device::load_firmware(std::span<const std::uint8_t> image) {
     hal_->csr_write(regs::kFwData, image[i] | image[i + 1] << 8 | image[i + 2] << 16 |
                                        static_cast<std::uint32_t>(image[i + 3]) << 24);
   hal_->csr_write(regs::kCtrl, regs::kCtrlCpuRun.put(1));
-  for (int i = 0; hal_->csr_read(regs::kCpuStatus) == 0; ++i) {
+  std::uint32_t status;
+  for (int i = 0; (status = hal_->csr_read(regs::kCpuStatus)) == 0; ++i) {
     if (i == kPolls) return Status::error("CPU_STATUS: 0, the firmware does not start");
     hal_->relax();
   }
+  if (status == kGone)
+    return Status::error(fmt::format("CPU_STATUS: {:#010x}: the node does not answer any more", status));
   return {};
 }
 
@@ -79,6 +91,10 @@ constexpr unsigned table_of(const T&) {
 }  // namespace
 
 void Device::set_port(unsigned port, const PortAddress& address) {
+  // ... nor are those of another node: a write that goes astray, or a plan that takes one rank's key for
+  // another's, must not fit.
+  key_salt_ = (key_salt_ ^ static_cast<std::uint32_t>(address.mac)) * 0x9e3779b1u ^
+              static_cast<std::uint32_t>(address.mac >> 32);
   const cfg::Port c{.mac = address.mac, .ip = address.ip};
   configure(table_of(c), port, c.words());
 }
@@ -166,6 +182,10 @@ Status Device::connect(const ConnectionEnd& local, const ConnectionEnd& remote,
   if (paths > caps_.paths_per_port)
     return Status::error(fmt::format("connection {}: {} paths a port, the node has {}", local.conn, paths,
                                      caps_.paths_per_port));
+  const double most_cap = 0xffffff;  // 24 bits
+  if (!(config.init_cap_bytes >= 0) || config.init_cap_bytes > most_cap)
+    return Status::error(fmt::format("connection {}: init_cap_bytes {}, expected 0 to {}", local.conn,
+                                     config.init_cap_bytes, most_cap));
   if (config.share <= 0 || config.share > 1)
     return Status::error(
         fmt::format("connection {}: share {}, expected more than 0 and at most 1", local.conn, config.share));

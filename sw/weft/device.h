@@ -119,7 +119,7 @@ class Device {
   Caps caps_;
   TransportConfig transport_;
   std::vector<bool> region_used_;
-  std::uint32_t key_salt_ = 0x9e3779b9;
+  std::uint32_t key_salt_ = 0;
   std::uint64_t ring_addr_ = 0;
   unsigned ring_entries_ = 0;
   std::uint32_t next_seq_ = 1;

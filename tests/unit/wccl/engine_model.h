@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain model of a cluster of message engines, for plans of int32 data: a window of 32 entries filled in
-// order, issue as soon as dependencies are met (oldest first per unit), random times for everything else.
-// Messages of one connection are delivered in posting order, as the transport promises; those of different
-// connections in any order.
+// Plain model of a cluster of message engines: a window of 32 entries filled in order, issue as soon as
+// dependencies are met (oldest first per unit), random times for everything else. Messages of one connection
+// are delivered in posting order, as the transport promises; those of different connections in any order.
+//
+// What a rank's memory is, is up to the test: bytes with int32 elements (here), or what is known about ranges
+// too large to hold (symbols.h). The model asks a memory for inside(), copy() and reduce() only.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +24,33 @@ using weft::wire::Redop;
 using weft::wire::Wqe;
 using weft::wire::WqeOp;
 
+using Bytes = std::vector<std::uint8_t>;
+
+inline bool inside(const Bytes& m, std::uint64_t addr, std::uint64_t bytes) {
+  return addr <= m.size() && bytes <= m.size() - addr;
+}
+inline void copy(Bytes& to, std::uint64_t dst, const Bytes& from, std::uint64_t src, std::uint64_t bytes) {
+  std::memmove(&to[dst], &from[src], bytes);
+}
+// dst = src0 op src1 on int32; an empty text, or what is wrong with the entry.
+inline std::string reduce(Bytes& m, const Wqe& w) {
+  for (std::uint64_t o = 0; o < w.length; o += 4) {
+    std::int32_t a, b;
+    std::memcpy(&a, &m[w.src0 + o], 4);
+    std::memcpy(&b, &m[w.src1 + o], 4);
+    const std::int32_t s =
+        w.redop == Redop::MAX ? std::max(a, b)
+        : w.redop == Redop::MIN
+            ? std::min(a, b)
+            : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+    std::memcpy(&m[w.dst + o], &s, 4);
+  }
+  return {};
+}
+
+template <class Memory>
 struct Rank {
-  std::vector<std::uint8_t> memory;
+  Memory memory;
   std::vector<std::uint32_t> sems = std::vector<std::uint32_t>(256, 0);
   std::vector<Wqe> entries;
   enum State : std::uint8_t { kWaiting, kIssued, kDone };
@@ -46,13 +73,16 @@ struct Message {
   std::uint32_t value;
 };
 
+template <class Memory>
 class Cluster {
  public:
   static constexpr std::size_t kWindow = 32;
+  using Rank = model::Rank<Memory>;
 
-  Cluster(int ranks, std::size_t bytes, std::uint64_t seed)
+  // Every rank begins with a copy of `memory`.
+  Cluster(int ranks, const Memory& memory, std::uint64_t seed)
       : ranks(static_cast<std::size_t>(ranks)), rng(seed, 77) {
-    for (auto& r : this->ranks) r.memory.assign(bytes, 0);
+    for (auto& r : this->ranks) r.memory = memory;
   }
 
   std::vector<Rank> ranks;
@@ -89,10 +119,7 @@ class Cluster {
   Rng rng;
   int idle = 0;
   std::map<std::pair<int, int>, std::deque<Message>> wire;  // (from, to), in order
-  struct Busy {
-    std::size_t entry;
-  };
-  std::map<int, std::deque<std::size_t>> reducer;  // entries of a rank in its reducer, in order
+  std::map<int, std::deque<std::size_t>> reducer;           // entries of a rank in its reducer, in order
 
   std::size_t messages() const {
     std::size_t n = 0;
@@ -108,8 +135,8 @@ class Cluster {
     ++r.finished;
     --r.in_window;
   }
-  bool inside(const Rank& r, std::uint64_t a, std::uint64_t n) {
-    if (a <= r.memory.size() && n <= r.memory.size() - a) return true;
+  bool usable(const Rank& r, std::uint64_t a, std::uint64_t n) {
+    if (inside(r.memory, a, n)) return true;
     fault = "address outside memory";
     return false;
   }
@@ -154,7 +181,7 @@ class Cluster {
     if (!q.empty()) {
       moved = true;
       if (rng.chance(0.4)) {
-        reduce(r, r.entries[q.front()]);
+        fold(r, r.entries[q.front()]);
         finish(r, q.front());
         q.pop_front();
       }
@@ -162,24 +189,12 @@ class Cluster {
     return moved;
   }
 
-  void reduce(Rank& r, const Wqe& w) {
-    if (!inside(r, w.src0, w.length) || !inside(r, w.dst, w.length)) return;
-    if (w.redop == Redop::COPY) {
-      std::memmove(&r.memory[w.dst], &r.memory[w.src0], w.length);
-      return;
-    }
-    if (!inside(r, w.src1, w.length)) return;
-    for (std::uint64_t o = 0; o < w.length; o += 4) {
-      std::int32_t a, b;
-      std::memcpy(&a, &r.memory[w.src0 + o], 4);
-      std::memcpy(&b, &r.memory[w.src1 + o], 4);
-      const std::int32_t s =
-          w.redop == Redop::MAX ? std::max(a, b)
-          : w.redop == Redop::MIN
-              ? std::min(a, b)
-              : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-      std::memcpy(&r.memory[w.dst + o], &s, 4);
-    }
+  void fold(Rank& r, const Wqe& w) {
+    if (!usable(r, w.src0, w.length) || !usable(r, w.dst, w.length)) return;
+    if (w.redop == Redop::COPY)
+      copy(r.memory, w.dst, r.memory, w.src0, w.length);
+    else if (usable(r, w.src1, w.length))
+      fault = reduce(r.memory, w);
   }
 
   // Bytes arrive when the message does, or earlier in part: a random prefix may be written ahead of time, as
@@ -193,15 +208,13 @@ class Cluster {
       Rank& from = ranks[static_cast<std::size_t>(key.first)];
       const std::size_t ahead = rng.below(q.size());
       const Message& early = q[ahead];
-      if (early.bytes != 0 && inside(to, early.dst, early.bytes) && inside(from, early.src, early.bytes)) {
-        const std::size_t part = rng.below(early.bytes + 1);
-        std::memcpy(&to.memory[early.dst], &from.memory[early.src], part);
-      }
+      if (early.bytes != 0 && usable(to, early.dst, early.bytes) && usable(from, early.src, early.bytes))
+        copy(to.memory, early.dst, from.memory, early.src, rng.below(early.bytes + 1));
       if (!fault.empty()) return true;
       if (!rng.chance(0.3)) continue;
       const Message m = q.front();
       q.pop_front();
-      if (m.bytes != 0) std::memcpy(&to.memory[m.dst], &from.memory[m.src], m.bytes);
+      if (m.bytes != 0) copy(to.memory, m.dst, from.memory, m.src, m.bytes);
       to.sems[m.sem] += m.value;
       finish(from, m.entry);
     }

@@ -31,7 +31,7 @@ struct Harness {
       largest = std::max({largest, s.send, s.recv});
     }
     const std::uint64_t span = (largest + 191) / 64 * 64;  // with guard zones
-    model::Cluster cluster(n, kScratchAt + scratch + 64 + 2 * span + 128, seed);
+    model::Cluster cluster(n, model::Bytes(kScratchAt + scratch + 64 + 2 * span + 128), seed);
     cluster.start_late = late;
     Target base;
     base.conn.resize(static_cast<std::size_t>(n));

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator in front of nodes that only say yes: what it refuses, what it tells, what it leaves
+// behind.
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "fake_node.h"
+#include "sw/wccl/communicator.h"
+#include "weft_test.h"
+
+using namespace wccl;
+using weft::test::FakeNode;
+
+namespace {
+
+struct Rank {
+  FakeNode node;
+  std::optional<weft::Device> device;
+  std::optional<Communicator> comm;
+};
+
+// A communicator of `n` ranks, each on a node of its own, connected.
+struct Job {
+  explicit Job(int n, std::uint64_t seed = 1) {
+    std::vector<RankInfo> infos;
+    for (int r = 0; r < n; ++r) {
+      ranks.push_back(std::make_unique<Rank>());
+      Rank& rank = *ranks.back();
+      rank.node.regs[weft::regs::kCyclesLo] = static_cast<std::uint32_t>(1000 * seed);
+      auto device = weft::Device::open(rank.node);
+      REQUIRE(device.ok());
+      rank.device.emplace(device.take());
+      const std::vector<weft::PortAddress> ports{{0x020000000000u + static_cast<unsigned>(r), 0},
+                                                 {0x020001000000u + static_cast<unsigned>(r), 0}};
+      for (unsigned p = 0; p < 2; ++p) rank.device->set_port(p, ports[p]);
+      REQUIRE(rank.device->set_transport({}).ok());
+      CommConfig config;
+      config.arena = 4096;
+      config.arena_bytes = 256 << 10;
+      config.scratch_bytes = 64 << 10;
+      config.seed = seed;
+      auto comm = Communicator::create(*rank.device, r, n, ports, config);
+      REQUIRE(comm.ok());
+      rank.comm.emplace(comm.take());
+      infos.push_back(rank.comm->info());
+    }
+    for (auto& rank : ranks) REQUIRE(rank->comm->connect(infos).ok());
+  }
+
+  Communicator& comm(int r) { return *ranks[static_cast<std::size_t>(r)]->comm; }
+  FakeNode& node(int r) { return ranks[static_cast<std::size_t>(r)]->node; }
+  int size() const { return static_cast<int>(ranks.size()); }
+
+  static constexpr Buffer kSend{512 << 10, 64 << 10}, kRecv{768 << 10, 64 << 10};
+
+  // Rank r calls ops[r]; answers what prepare() says to each.
+  std::vector<std::string> call(const std::vector<Op>& ops) {
+    std::vector<PlanInfo> infos;
+    for (int r = 0; r < size(); ++r) {
+      auto info = comm(r).describe(ops[static_cast<std::size_t>(r)], kSend, kRecv);
+      if (!info.ok()) return {info.error()};
+      infos.push_back(info.take());
+    }
+    std::vector<std::string> said;
+    for (int r = 0; r < size(); ++r) {
+      auto plan = comm(r).prepare(ops[static_cast<std::size_t>(r)], infos);
+      said.push_back(plan.ok() ? "" : plan.error());
+      if (plan.ok()) {
+        comm(r).progress();
+        CHECK(comm(r).state(plan.value()) == State::kReady);
+        comm(r).release(plan.value());
+        comm(r).progress();
+      }
+    }
+    return said;
+  }
+
+  std::vector<std::unique_ptr<Rank>> ranks;
+};
+
+Op make(Kind kind, std::uint64_t count, Type type = Type::kInt32) {
+  Op op;
+  op.kind = kind;
+  op.count = count;
+  op.type = type;
+  return op;
+}
+
+}  // namespace
+
+TEST_CASE("case software 1: another count at one rank is told to every rank with both counts", "[wccl]") {
+  for (Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll}) {
+    Job job(4);
+    std::vector<Op> ops(4, make(kind, 100));
+    ops[2].count = 101;
+    const auto said = job.call(ops);
+    const std::string verb = name(kind);
+    CHECK(said[0] == "mismatch: rank 0 calls " + verb + " with count 100, rank 2 with 101");
+    CHECK(said[1] == "mismatch: rank 1 calls " + verb + " with count 100, rank 2 with 101");
+    CHECK(said[2] == "mismatch: rank 2 calls " + verb + " with count 101, rank 0 with 100");
+    CHECK(said[3] == "mismatch: rank 3 calls " + verb + " with count 100, rank 2 with 101");
+    for (int r = 0; r < 4; ++r) CHECK(job.node(r).doorbells.empty());
+  }
+}
+
+TEST_CASE("case software 2: another operation, type, redop, root or algorithm is told to every rank",
+          "[wccl]") {
+  const auto one_differs = [](const Op& usual, const Op& other, const std::string& at_0,
+                              const std::string& at_1) {
+    Job job(3);
+    const auto said = job.call({usual, other, usual});
+    CHECK(said == std::vector<std::string>{"mismatch: rank 0 calls " + at_0, "mismatch: rank 1 calls " + at_1,
+                                           "mismatch: rank 2 calls " + at_0});
+    for (int r = 0; r < 3; ++r) CHECK(job.node(r).doorbells.empty());
+  };
+  const Op usual = make(Kind::kAllReduce, 64);
+  Op other = make(Kind::kAllGather, 64);
+  one_differs(usual, other, "all_reduce, rank 1 calls all_gather", "all_gather, rank 0 calls all_reduce");
+  other = make(Kind::kAllReduce, 64, Type::kFloat32);
+  one_differs(usual, other, "all_reduce with type int32, rank 1 with float32",
+              "all_reduce with type float32, rank 0 with int32");
+  other = usual;
+  other.redop = RedOp::kMax;
+  one_differs(usual, other, "all_reduce with redop sum, rank 1 with max",
+              "all_reduce with redop max, rank 0 with sum");
+  other = usual;
+  other.algo = Algo::kRing;
+  one_differs(usual, other, "all_reduce with algo auto, rank 1 with ring",
+              "all_reduce with algo ring, rank 0 with auto");
+  Op root_0 = make(Kind::kBroadcast, 64), root_2 = root_0;
+  root_2.root = 2;
+  one_differs(root_0, root_2, "broadcast with root 0, rank 1 with 2", "broadcast with root 2, rank 0 with 0");
+  Op v = make(Kind::kAllToAllV, 0), w = v;
+  v.send_counts = w.send_counts = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+  w.send_counts[0][2] = 4;
+  Job job(3);
+  for (const std::string& text : job.call({v, w, v}))
+    CHECK(text.find("give different send_counts") != std::string::npos);
+}
+
+TEST_CASE("wccl: a refused operation leaves no region behind", "[wccl]") {
+  Job job(2);
+  const unsigned before = job.node(0).valid_regions();
+  for (int i = 0; i < 100; ++i) {  // more than the node has regions
+    CAPTURE(i);
+    CHECK(job.call({make(Kind::kAllReduce, 64), make(Kind::kAllReduce, 65)})[0] != "");
+    CHECK(job.node(0).valid_regions() == before);
+    CHECK(job.comm(0).describe(make(Kind::kAllGather, 64), Job::kSend, Job::kRecv).ok());  // and never used
+    REQUIRE(job.call({make(Kind::kAllReduce, 64), make(Kind::kAllReduce, 64)})[0] == "");
+    CHECK(job.node(0).valid_regions() == before);
+  }
+}
+
+TEST_CASE("case software 6: null buffers will do for a count of 0", "[wccl]") {
+  for (Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll,
+                    Kind::kAllToAllV, Kind::kBroadcast, Kind::kBarrier}) {
+    CAPTURE(name(kind));
+    Job job(3);
+    Op op = make(kind, 0, Type::kFloat32);
+    if (kind == Kind::kAllToAllV) op.send_counts.assign(3, std::vector<std::uint64_t>(3, 0));
+    const unsigned before = job.node(1).valid_regions();
+    std::vector<PlanInfo> infos;
+    for (int r = 0; r < 3; ++r) {
+      auto info = job.comm(r).describe(op, {}, {});
+      REQUIRE(info.ok());
+      infos.push_back(info.take());
+    }
+    CHECK(job.node(1).valid_regions() == before);
+    for (int r = 0; r < 3; ++r) CHECK(job.comm(r).prepare(op, infos).ok());
+  }
+}
+
+TEST_CASE("case software 15: buffers that overlap otherwise than in place are refused", "[wccl]") {
+  Job job(2);
+  const auto said = [&](const Op& op, const Buffer& send, const Buffer& recv) {
+    auto info = job.comm(1).describe(op, send, recv);
+    return info.ok() ? std::string() : info.error();
+  };
+  const Op reduce = make(Kind::kAllReduce, 100);
+  const std::uint64_t at = 512 << 10;
+  for (const std::int64_t apart : {-396, -4, 0, 4, 396})
+    CHECK(said(reduce, {at, 400}, {at + static_cast<std::uint64_t>(apart), 400}) ==
+          "send and recv overlap, but in_place is false");
+  for (const std::int64_t apart : {-400, 400})
+    CHECK(said(reduce, {at, 400}, {at + static_cast<std::uint64_t>(apart), 400}) == "");
+  // What counts is what is used of a buffer, not how large it is.
+  CHECK(said(reduce, {at, 4000}, {at + 400, 400}) == "");
+  // The receive buffer of all_gather holds all ranks' parts.
+  const Op gather = make(Kind::kAllGather, 100);
+  CHECK(said(gather, {at + 796, 400}, {at, 800}) == "send and recv overlap, but in_place is false");
+  CHECK(said(gather, {at + 800, 400}, {at, 800}) == "");
+}
+
+TEST_CASE("case software 24: wrong arguments are named before anything is posted", "[wccl]") {
+  Job job(4);
+  const auto said = [&](const Op& op, const Buffer& send, const Buffer& recv) {
+    auto info = job.comm(1).describe(op, send, recv);
+    CHECK(job.node(1).doorbells.empty());
+    return info.ok() ? std::string() : info.error();
+  };
+  const Buffer in = Job::kSend, out = Job::kRecv;
+  const Op reduce = make(Kind::kAllReduce, 100);
+  CHECK(said(reduce, {}, out) == "send: 0 bytes, all_reduce needs 400");
+  CHECK(said(reduce, in, {}) == "recv: 0 bytes, all_reduce needs 400");
+  CHECK(said(make(Kind::kReduceScatter, 100), {in.addr, 1599}, out) ==
+        "send: 1599 bytes, reduce_scatter needs 1600");
+  CHECK(said(reduce, {in.addr + 2, 400}, out) ==
+        "send or recv: address 0x80002 or 0xc0000 is no multiple of the element size 4");
+  CHECK(said(make(Kind::kAllReduce, 64, Type::kInt64), in, out) ==
+        "type: int64 cannot be reduced by all_reduce, expected float32, bfloat16 or int32");
+  for (int root : {-1, 4}) {
+    Op cast = make(Kind::kBroadcast, 1);
+    cast.root = root;
+    CHECK(said(cast, in, out) == "root: " + std::to_string(root) + ", expected 0 to 3");
+  }
+  Op op = reduce;
+  auto good = job.comm(1).describe(op, in, out);
+  REQUIRE(good.ok());
+  CHECK(job.comm(1).prepare(op, std::vector<PlanInfo>(3, good.value())).error() ==
+        "rank 1: 3 ranks answered, expected 4");
+
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  CommConfig config;
+  config.arena_bytes = 256 << 10;
+  const auto created = [&](int rank, int ranks) {
+    return Communicator::create(device.value(), rank, ranks, std::vector<weft::PortAddress>(2), config)
+        .error();
+  };
+  CHECK(created(4, 4) == "rank: 4, expected 0 to 3");
+  CHECK(created(-1, 4) == "rank: -1, expected 0 to 3");
+  CHECK(created(0, 0) == "ranks: 0, expected 1 to 16");
+  config.sem_base = 200;
+  CHECK(created(0, 4) == "sem_base: 200, but the node has 256 semaphores and a communicator needs 64");
+}
+
+TEST_CASE("case rtl 23: an operation larger than buffers or scratch is refused before it starts", "[wccl]") {
+  Job job(4);
+  const auto said = [&](const Op& op, const Buffer& recv) {
+    return job.comm(0).describe(op, {512 << 10, 256 << 10}, recv).error();
+  };
+  CHECK(said(make(Kind::kAllGather, 1000), {768 << 10, 15'999}) ==
+        "recv: 15999 bytes, all_gather needs 16000");
+  CHECK(said(make(Kind::kAllReduce, 20'000), {768 << 10, 80'000}) ==
+        "scratch_bytes: 65536, but all_reduce of 20000 elements needs 80128");
+  CHECK(job.node(0).doorbells.empty());
+}
+
+TEST_CASE("case software 23: a peer with fewer ports or paths is told at the connection", "[wccl]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  REQUIRE(device.value().set_transport({}).ok());
+  CommConfig config;
+  config.arena_bytes = 256 << 10;
+  const auto connect = [&](std::size_t ports_of_peer, unsigned paths) {
+    config.connection.paths_per_port = paths;
+    auto comm = Communicator::create(device.value(), 0, 2, std::vector<weft::PortAddress>(2), config);
+    REQUIRE(comm.ok());
+    RankInfo peer = comm.value().info();
+    peer.rank = 1;
+    peer.ports.resize(ports_of_peer);
+    for (auto& psn : peer.psn) psn.resize(ports_of_peer);
+    const std::vector<RankInfo> all{comm.value().info(), peer};
+    return comm.value().connect(all).text();
+  };
+  CHECK(connect(1, 0) ==
+        "rank 0, peer 1: connection 1: the peer has 1 ports, this node 2: they must be as many");
+  CHECK(connect(2, 9) == "rank 0, peer 1: connection 1: 9 paths a port, the node has 8");
+  CHECK(connect(2, 8) == "");
+}
+
+TEST_CASE("case software 25: a peer that vanished is named with operation, rank and retries", "[wccl]") {
+  Job job(3);
+  const Op op = make(Kind::kAllReduce, 300);
+  std::vector<PlanInfo> infos;
+  for (int r = 0; r < 3; ++r) infos.push_back(job.comm(r).describe(op, Job::kSend, Job::kRecv).take());
+  auto plan = job.comm(0).prepare(op, infos);
+  REQUIRE(plan.ok());
+  job.comm(0).progress();
+  job.node(0).answer = [&](const weft::wire::Doorbell& d, weft::wire::Cqe& e) {
+    if (d.op != weft::wire::DbOp::LAUNCH) return;
+    e.status = weft::wire::Err::RETRY_LIMIT;
+    e.entry = 1;
+  };
+  REQUIRE(job.comm(0).start(plan.value()).ok());
+  job.comm(0).progress();
+  CHECK(job.comm(0).state(plan.value()) == State::kFailed);
+  CHECK(job.comm(0).failure(plan.value()) ==
+        "rank 0: all_reduce: entry 1 (WRITE of 400 bytes to rank 1): RETRY_LIMIT (24 probes unanswered)");
+}
+
+TEST_CASE("case rtl 33: start PSNs, keys, incarnation and ports differ between connections and seeds",
+          "[wccl]") {
+  using weft::cfg::Conn, weft::cfg::Table;
+  std::set<std::uint64_t> psns, keys, incarnations;
+  for (std::uint64_t seed : {1, 2, 3}) {
+    Job job(8, seed);
+    for (int r = 0; r < 8; ++r)
+      for (unsigned p = 0; p < 8; ++p) {
+        if (static_cast<int>(p) == r) continue;
+        for (unsigned port = 0; port < 2; ++port) {
+          const auto here = job.node(r).last(Table::kConn, 2 * p + port);
+          const auto there =
+              job.node(static_cast<int>(p)).last(Table::kConn, 2 * static_cast<unsigned>(r) + port);
+          psns.insert(FakeNode::field(here, Conn{.tx_psn = 0xffffff}));
+          CHECK(FakeNode::field(here, Conn{.tx_psn = 0xffffff}) ==
+                FakeNode::field(there, Conn{.rx_psn = 0xffffff}));
+          CHECK(FakeNode::field(here, Conn{.rconn = 0xffffff}) == static_cast<unsigned>(r));
+          if (r == 0 && p == 1) incarnations.insert(FakeNode::field(here, Conn{.incarnation = 0xffff}));
+        }
+      }
+    for (int r = 0; r < 8; ++r) keys.insert(job.comm(r).info().scratch_key);
+  }
+  CHECK(psns.size() > 3 * 8 * 7 * 2 - 4);  // by chance two may be alike
+  CHECK(incarnations.size() == 3);
+  CHECK(keys.size() == 3 * 8);  // a write with another rank's key, or with one of before, does not fit
+}

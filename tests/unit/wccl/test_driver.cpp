@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver in front of a node that only answers registers: whom it accepts, what it writes there.
+#include "fake_node.h"
+#include "sw/weft/device.h"
+#include "weft_test.h"
+
+using weft::test::FakeNode;
+namespace cfg = weft::cfg;
+namespace regs = weft::regs;
+
+namespace {
+
+std::string opened(FakeNode& node) {
+  auto device = weft::Device::open(node);
+  return device.ok() ? std::string() : device.error();
+}
+
+weft::ConnectionEnd end(std::uint16_t conn, std::uint32_t psn) {
+  return {conn, 7, std::vector<weft::PortAddress>(2), {psn, psn + 1}};
+}
+
+}  // namespace
+
+TEST_CASE("case rtl 19: a node of another build is refused by its version or interface", "[driver]") {
+  FakeNode node;
+  CHECK(opened(node) == "");
+  node.regs[regs::kVersion] = regs::kVersionMajor.put(regs::kVersionMajorReads + 1);
+  CHECK(opened(node) == "VERSION register: 2, this driver knows 1");
+  node = {};
+  node.regs[regs::kInterface] ^= 0x100;
+  CHECK(opened(node).find("node and driver are of different builds") != std::string::npos);
+  node = {};
+  node.regs[regs::kId] = 0x57454655;
+  CHECK(opened(node) == "ID register: 0x57454655, expected 0x57454654: no Weft node there");
+}
+
+TEST_CASE("case rtl 15: a node that reads as all ones is an error, not a node", "[driver]") {
+  // A PCIe function that is gone, at once or while it is set up.
+  struct Gone : FakeNode {
+    unsigned reads_left = 0;
+    std::uint32_t csr_read(std::uint32_t addr) override {
+      if (reads_left == 0) return 0xffffffff;
+      --reads_left;
+      return FakeNode::csr_read(addr);
+    }
+  } node;
+  CHECK(opened(node) == "ID register: 0xffffffff, expected 0x57454654: no Weft node there");
+  std::string text = "?";
+  unsigned reads = 1;
+  for (; !text.empty() && reads < 50; ++reads) {
+    node.reads_left = reads;
+    text = opened(node);
+  }
+  CHECK(reads - 1 == 9);  // as many as there are: it was accepted only because it answered all
+  node.reads_left = 1000;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  const std::uint8_t image[4] = {};
+  CHECK(device.value().load_firmware(image).ok());
+  node.reads_left = 0;
+  CHECK(device.value().load_firmware(image).text() ==
+        "CPU_STATUS: 0xffffffff: the node does not answer any more");
+}
+
+TEST_CASE("driver: a reset that does not end is told", "[driver]") {
+  FakeNode node;
+  node.regs[regs::kIdle] = 0;
+  CHECK(opened(node) == "IDLE.reset_done: 0, the soft reset does not end");
+}
+
+TEST_CASE("case transport 7: a start PSN of more than 24 bits is masked, at both ends alike", "[driver]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  REQUIRE(device.value().set_transport({}).ok());
+  REQUIRE(device.value().connect(end(3, 0x1ffffffe), end(5, 0xabcdef0f), {}).ok());
+  for (unsigned port = 0; port < 2; ++port) {
+    const auto c = node.last(cfg::Table::kConn, 3 * 2 + port);
+    CHECK(FakeNode::field(c, cfg::Conn{.tx_psn = 0xffffff}) == 0xfffffe + port);
+    CHECK(FakeNode::field(c, cfg::Conn{.rx_psn = 0xffffff}) == 0xcdef0f + port);
+    // What does not fit must not spill into its neighbours.
+    CHECK(FakeNode::field(c, cfg::Conn{.num_paths = 0xff}) == 8);
+    CHECK(FakeNode::field(c, cfg::Conn{.rconn = 0xffffff}) == 5);
+    CHECK(FakeNode::field(c, cfg::Conn{.share = 0xffff}) == 9930);  // 100 Gb/s at 322 MHz
+  }
+}
+
+TEST_CASE("case transport 10: regions beyond 4 GiB are kept whole, what does not fit is refused",
+          "[driver]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  REQUIRE(device.value().set_transport({}).ok());
+  const std::uint64_t base = 0x1234'5678'9abc'0040, size = 0x5'0000'0003;
+  auto region = device.value().add_region(base, size, {.remote_write = true});
+  REQUIRE(region.ok());
+  const auto c = node.last(cfg::Table::kRegion, region.value().index);
+  CHECK(FakeNode::field(c, cfg::Region{.base = ~std::uint64_t{0}}) == base);
+  CHECK(FakeNode::field(c, cfg::Region{.limit = ~std::uint64_t{0}}) == base + size);
+  CHECK(FakeNode::field(c, cfg::Region{.local_read = true}) == 0);
+  const std::size_t before = node.configs.size();
+  CHECK(device.value().add_region(~std::uint64_t{0} - 9, 11, {}).error().find("no wrap") !=
+        std::string::npos);
+  CHECK(!device.value().add_region(base, 0, {}).ok());
+  for (double bytes : {-1.0, 16777216.0}) {
+    weft::ConnectionConfig config;
+    config.init_cap_bytes = bytes;
+    CHECK(device.value().connect(end(3, 0), end(5, 0), config).text().find("expected 0 to 16777215") !=
+          std::string::npos);
+  }
+  CHECK(node.configs.size() == before);
+}
+
+TEST_CASE("driver: all regions can be used, one more is refused, a removed one comes back with another key",
+          "[driver]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  std::vector<weft::Region> regions;
+  for (unsigned i = 0; i < device.value().caps().num_regions; ++i) {
+    auto r = device.value().add_region(4096 * (i + 1), 4096, {.local_read = true});
+    REQUIRE(r.ok());
+    CHECK(r.value().key % 64 == r.value().index);
+    regions.push_back(r.value());
+  }
+  CHECK(node.valid_regions() == 64);
+  CHECK(device.value().add_region(0, 1, {}).error() == "region: all 64 of the node are in use");
+  device.value().remove_region(regions[17]);
+  CHECK(node.valid_regions() == 63);
+  auto again = device.value().add_region(regions[17].base, 4096, {});
+  REQUIRE(again.ok());
+  CHECK(again.value().index == 17);
+  CHECK(again.value().key != regions[17].key);
+}
+
+TEST_CASE("driver: no more doorbells than the ring has room for completions", "[driver]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  REQUIRE(device.value().set_completion_ring(4096, 8).ok());
+  weft::wire::Cqe e;
+  for (unsigned round = 0, cookie = 0; round < 5; ++round) {
+    const unsigned first = cookie;
+    while (device.value().post_launch(round, cookie).ok()) ++cookie;
+    CHECK(cookie - first == 8);
+    for (unsigned k = first; k < cookie; ++k) {
+      REQUIRE(device.value().poll(&e));
+      CHECK(e.cookie == k);
+      CHECK(e.subgraph == round);
+    }
+    CHECK(!device.value().poll(&e));
+  }
+  CHECK(node.doorbells.size() == 40);
+}
