@@ -4,7 +4,7 @@
 //
 // The caller zeroes the bytes in front of the first covered byte and behind the last, and XORs
 // weft_crc32_pkg::IcrcSeed into the first four covered bytes of the frame. state_o is the register
-// two bytes early (see the package), two cycles after the beat: state_valid_o follows valid_i by 2.
+// EarlyBits early (see the package), two cycles after the beat: state_valid_o follows valid_i by 2.
 // Never stalls. Does not tell the end of a frame: carry that beside it.
 `default_nettype none
 
@@ -22,29 +22,23 @@ module weft_crc32_beat
     output crc_t         state_o
 );
 
-  // Cutting the 512-input parities into eight slices with a register behind makes two short stages,
-  // and is what a simulator does best: one AND and one parity of a machine word.
-  localparam int unsigned Slices = 8;
-  localparam int unsigned SliceW = 512 / Slices;
-  localparam beat_map_t BeatMap = beat_map();
+  // The register between the two steps is where the sums are few and the levels balanced; and both
+  // are what a simulator does best, shifts of wide words and parities of masked ones.
+  localparam short_map_t ShortMap = short_map();
   localparam map_t StepMap = state_map(512);
 
-  logic [31:0][Slices-1:0] parts_q;
+  short_t short_q;
   logic valid_q, first_q, state_valid_q;
   crc_t state_q;
 
   always_ff @(posedge clk_i) begin
     if (valid_i) begin
-      for (int r = 0; r < 32; r++) begin
-        for (int s = 0; s < int'(Slices); s++) begin
-          parts_q[r][s] <= ^(data_i[s*SliceW+:SliceW] & BeatMap[r][s*SliceW+:SliceW]);
-        end
-      end
+      short_q <= shorten(data_i);
       first_q <= first_i;
     end
     if (valid_q) begin
       for (int r = 0; r < 32; r++) begin
-        state_q[r] <= (^parts_q[r]) ^ (^(StepMap[r] & state_q) & !first_q);
+        state_q[r] <= (^(ShortMap[r] & short_q)) ^ (^(StepMap[r] & state_q) & !first_q);
       end
     end
     valid_q       <= valid_i && !rst_i;

@@ -19,11 +19,16 @@ module weft_crc32_undo
     output crc_t       crc_o
 );
 
-  // 60 - 4*end_word = 4 * ~end_word bytes of zeros, taken back in powers of two.
-  localparam map_t Back4 = state_map(-8 * 4);
-  localparam map_t Back8 = state_map(-8 * 8);
-  localparam map_t Back16 = state_map(-8 * 16);
-  localparam map_t Back32 = state_map(-8 * 32);
+  // 62 - 4*end_word bytes of zeros must go and EarlyBits are gone: what is left is A^32 and, for
+  // the bits of ~end_word, A^-32, A^-64, A^-128, A^-256, each as dense as can be. For the 32nd root
+  // of the state these are A^-1, A^-2, A^-4, A^-8, which hardly cost anything: root and power are
+  // all there is to pay for.
+  localparam map_t Root = power_map(27);
+  localparam map_t Power = product(state_map(32), power_map(5));
+  localparam map_t Back1 = state_map(-1);
+  localparam map_t Back2 = state_map(-2);
+  localparam map_t Back4 = state_map(-4);
+  localparam map_t Back8 = state_map(-8);
 
   function automatic crc_t back_if(logic undo, map_t map, crc_t state);
     return undo ? apply(map, state) : state;
@@ -35,11 +40,13 @@ module weft_crc32_undo
 
   always_ff @(posedge clk_i) begin
     if (valid_i) begin
-      half_q     <= back_if(!end_word_i[1], Back8, back_if(!end_word_i[0], Back4, state_i));
+      half_q     <= back_if(!end_word_i[1], Back2, back_if(!end_word_i[0], Back1,
+                                                           apply(Root, state_i)));
       end_word_q <= end_word_i[3:2];
     end
     if (valid_q) begin
-      crc_q <= ~back_if(!end_word_q[3], Back32, back_if(!end_word_q[2], Back16, half_q));
+      crc_q <= ~apply(Power, back_if(!end_word_q[3], Back8,
+                                     back_if(!end_word_q[2], Back4, half_q)));
     end
     valid_q     <= valid_i && !rst_i;
     crc_valid_q <= valid_q && !rst_i;

@@ -35,12 +35,11 @@ module weft_rx_icrc
   localparam logic [63:0] OnesBytes = ones_bytes();
   localparam int unsigned EthBytes = 14;  // in front of what is covered
 
-  // The register, kept two bytes early, behind a right frame whose last beat held `held` bytes (0:
-  // 64).
+  // The state behind a right frame whose last beat held `held` bytes (0: 64).
   typedef logic [63:0][31:0] table_t;
   function automatic table_t residues();
     table_t t = '0;
-    for (int held = 0; held < 64; held++) t[held] = advance(Residue, 8 * ((64 - held) % 64) - 16);
+    for (int held = 0; held < 64; held++) t[held] = residue_behind((64 - held) % 64);
     return t;
   endfunction
   localparam table_t Residues = residues();

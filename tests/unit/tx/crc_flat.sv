@@ -22,7 +22,7 @@ module crc_flat
 
   function automatic logic [15:0][31:0] residues();
     logic [15:0][31:0] table_of;
-    for (int unsigned w = 0; w < 16; w++) table_of[w] = residue_behind(w);
+    for (int unsigned w = 0; w < 16; w++) table_of[w] = residue_behind(62 - 4 * w);
     return table_of;
   endfunction
   localparam logic [15:0][31:0] Residues = residues();
