@@ -125,7 +125,8 @@ module weft_me_ctx
 
   // A pop and a retirement of one context in one cycle leave its slots as they are.
   wire same = pop_o && retire_i.valid && pick == retire_ctx_i;
-  logic [NumCtx-1:0] next_shared, last_shared;  // the next slot it takes, gives back is a shared one
+  // The next slot it takes is a shared one; so is the one it gives back.
+  logic [NumCtx-1:0] next_shared, last_shared;
   always_comb begin
     for (int c = 0; c < NumCtx; ++c) begin
       next_shared[c] = used_q[c] >= slots_t'(Reserve);

@@ -63,8 +63,8 @@ TEST_CASE("me: at least an entry every four cycles", "[me][speed]") {
 TEST_CASE("me: a lone subgraph has the whole window for its transfers", "[me][speed]") {
   // 5 us to the peer and back: what is in the window is what is in flight.
   constexpr uint64_t kRoundTrip = 1600;
-  const double cycles =
-      cycles_per_entry(40, [](unsigned s, uint32_t i) { return write(s, i, i % kConnsUsed); }, 1, kRoundTrip);
+  const double cycles = cycles_per_entry(
+      40, [](unsigned s, uint32_t i) { return write(s, i, i % kConnsUsed); }, 1, kRoundTrip);
   std::printf("me: WRITE of a lone subgraph, transport %llu cycles: %.1f cycles an entry, %.1f in flight\n",
               static_cast<unsigned long long>(kRoundTrip), cycles, kRoundTrip / cycles);
   CHECK(kRoundTrip / cycles > kWindow - 2);
