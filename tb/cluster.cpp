@@ -438,6 +438,14 @@ RunResult Cluster::settle(Ps limit_ps) {
   return impl_->run(&settled, limit_ps, true, "idle nodes and an empty fabric");
 }
 
+void Cluster::set_fault_rates(const FaultConfig& faults) {
+  FaultConfig& f = impl_->scenario.faults;  // the switches look there for every frame
+  f.loss = faults.loss;
+  f.reorder = faults.reorder;
+  f.duplicate = faults.duplicate;
+  f.corrupt = faults.corrupt;
+}
+
 void Cluster::inject(uint32_t node, uint32_t port, const void* bytes, size_t count, bool mac_error) {
   FrameRef frame = impl_->frames.make(bytes, count);
   frame->flags = static_cast<uint8_t>(kFrameInjected | (mac_error ? kFrameMacError : 0));

@@ -136,6 +136,10 @@ class Cluster {
   // Runs until nodes are idle and no frame is in flight (late acks, last probes).
   RunResult settle(Ps limit_ps);
 
+  // Loss, reordering, duplication and corruption from now on, for frames that reach their last queue later.
+  // The other faults stay as the scenario has them.
+  void set_fault_rates(const FaultConfig& faults);
+
   // Puts a frame of any content at a node's port, as if its link had delivered it now; for tests of malformed
   // frames.
   void inject(uint32_t node, uint32_t port, const void* bytes, size_t count, bool mac_error = false);

@@ -198,7 +198,6 @@ Status Runner::setup() {
 
 Runner::Layout Runner::lay_out(const wccl::Op& op, int rank) const {
   const wccl::Sizes s = wccl::sizes(op, rank, workload_.ranks);
-  const uint64_t heap = cluster_.memory(static_cast<uint32_t>(rank)).base() + kPage + arena_bytes(workload_);
   const uint64_t es = wccl::size_of(op.type);
   // Buffers start at any element, differently at every rank: nothing may depend on alignment.
   const uint64_t skew_a = hash(config_.seed * 31 + static_cast<uint64_t>(rank)) % (128 / es) * es;
@@ -206,7 +205,7 @@ Runner::Layout Runner::lay_out(const wccl::Op& op, int rank) const {
   Layout l;
   l.send_bytes = s.send;
   l.recv_bytes = s.recv;
-  const uint64_t first = heap + kGuardBytes + skew_a;
+  const uint64_t first = heap(rank) + kGuardBytes + skew_a;
   if (op.in_place) {
     l.buffer = first;
     l.buffer_bytes = std::max(s.send, s.recv);
@@ -383,6 +382,7 @@ Result<OpReport> Runner::run(size_t index) {
       if (const RunResult r = cluster_.run_for(static_cast<Ps>(item.gap_us * 1e6)); !r.ok())
         return Status::error(r.text);
     fill(item.op, index, i);
+    if (config_.before_run) config_.before_run(index, i);
     const TrafficCounts before = cluster_.traffic();
     const Ps start = cluster_.now_ps();
     for (auto& rank : ranks_)
@@ -419,6 +419,16 @@ Result<OpReport> Runner::run(size_t index) {
     report.line_pct = 100 * report.busbw_gbps / (cluster_.scenario().fabric.rate_gbps / 8 * cluster_.ports());
   }
   return report;
+}
+
+wccl::Communicator& Runner::communicator(int rank) {
+  return *ranks_[static_cast<size_t>(rank)]->comm;
+}
+Device& Runner::device(int rank) {
+  return ranks_[static_cast<size_t>(rank)]->device;
+}
+uint64_t Runner::heap(int rank) const {
+  return cluster_.memory(static_cast<uint32_t>(rank)).base() + kPage + arena_bytes(workload_);
 }
 
 Status Runner::finish() {

@@ -28,6 +28,8 @@ struct RunnerConfig {
   uint64_t seed = 1;
   double limit_us = 100'000;  // model time an operation may take
   std::vector<uint8_t> firmware;
+  // Called before each run of an operation, repeats too: a test may change the weather there.
+  std::function<void(size_t op, unsigned repeat)> before_run;
   unsigned corrupt_result =
       0;  // for the checker's own test: flips so many bytes of results before they are checked
 };
@@ -57,6 +59,11 @@ class Runner {
   // Runs operation `index`; the report is complete even when the collective fails. An error is a broken
   // simulation.
   Result<OpReport> run(size_t index);
+  // For an application other than a workload: a rank's end of the communicator, its driver, and memory that
+  // nobody else uses: as much as the largest buffers of the workload take.
+  wccl::Communicator& communicator(int rank);
+  Device& device(int rank);
+  uint64_t heap(int rank) const;
   // Lets the cluster come to rest and checks what must hold at the end of every run.
   Status finish();
   // All counters of a node: "me.launch", "port0.tx.frames", ...

@@ -117,12 +117,10 @@ void TrafficChecker::record(const WireRecord& r) {
     case WireWhat::kRx:
       if (!data || (r.flags & (kFrameCorrupt | kFrameMacError | kFrameInjected)) != 0) break;
       if (r.info.ce) ++counts_.ce_marked;
-      {
-        uint32_t& delivered = delivered_.count(r.info.key);
-        // A copy made by the fabric is not the sender's doing.
-        if (delivered != 0 && (r.flags & kFrameCopy) == 0) ++counts_.redelivered;
-        ++delivered;
-      }
+      // A copy made by the fabric is not the sender's doing. Nor does it stand for its original: when that
+      // was lost, the copy may come behind a later packet of its path, and then the loss has been told.
+      if ((r.flags & kFrameCopy) != 0) break;
+      if (uint32_t& delivered = delivered_.count(r.info.key); delivered++ != 0) ++counts_.redelivered;
       break;
     case WireWhat::kLost:
       if ((r.flags & kFrameCopy) != 0) break;  // the original is counted on its own

@@ -95,7 +95,6 @@ class Switch : public Process {
     salt_ = mix64(s_.seed ^ mix64(uint64_t{plane} << 32 | static_cast<uint32_t>(leaf + 1)));
     host_mbps_ = to_mbps(s_.fabric.rate_gbps);
     up_mbps_ = to_mbps(s_.fabric.uplink_rate_gbps);
-    delays_ = jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0;
   }
 
   std::vector<OutPort> out;   // leaf: host ports, then spines; spine: leaves
@@ -121,7 +120,7 @@ class Switch : public Process {
       ++no_route;
       ++counts.drop_no_route;
       lost(event.frame, info, now, LossReason::kNoRoute);
-    } else if (port->host && delays_) {
+    } else if (port->host && (jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0)) {
       delay(*port, now, from_host, std::move(event.frame), info);
     } else {
       enqueue(*port, now, from_host, std::move(event.frame), info);
@@ -278,7 +277,6 @@ class Switch : public Process {
   Ps latency_ = 0, jitter_ps_ = 0, reorder_ps_ = 0;
   int64_t host_mbps_ = 0, up_mbps_ = 0;
   uint64_t salt_ = 0;
-  bool delays_ = false;
 };
 
 Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t ports) : ports_(ports) {

@@ -2,7 +2,7 @@
 // One workload on one cluster of Verilated nodes, start to finish, with every check on.
 #pragma once
 
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 
@@ -19,12 +19,27 @@ inline std::vector<std::uint8_t> firmware() {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// WAVES=1: the waves of a node (WAVE_NODE, else 0), in the program that is linked with the tracing twin.
+inline tb::TraceConfig with_waves(tb::TraceConfig traces, std::uint32_t nodes) {
+  if (!waves_wanted() || !Vnic100::traceCapable || !traces.waves.file.empty()) return traces;
+  const char* node = std::getenv("WAVE_NODE");
+  traces.waves.node = node == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(node, nullptr, 10));
+  if (traces.waves.node >= nodes) traces.waves.node = nodes - 1;
+  traces.waves.file = next_wave_path();
+  std::fprintf(stderr, "waves: %s\n", traces.waves.file.c_str());
+  return traces;
+}
+
+// Where a failure that is found now is shown in the waves.
+inline void note_time(const tb::Cluster& cluster) {
+  note_cycle("the cluster", static_cast<std::uint64_t>(cluster.now_ps()) / kPeriod_ps);
+}
+
 struct Outcome {
   std::string error;  // empty: every check passed
   std::vector<tb::OpReport> ops;
   tb::TrafficCounts traffic;
   tb::FabricCounts fabric;
-  std::uint64_t frames_to(std::uint32_t) const { return fabric.delivered; }
 };
 
 struct Trial {
@@ -35,12 +50,14 @@ struct Trial {
   bool resends_may_be_needless = false;  // packets of one path overtake each other
   tb::ModelFactory model = tb::make_verilated_node<Vnic100>;
   std::function<void(tb::Cluster&, tb::Runner&)> at_end;  // every operation done, every node idle
+  // Before each run of an operation; with the last operation's number plus one, after the last.
+  std::function<void(tb::Cluster&, std::size_t op, unsigned repeat)> before_run;
 
   Trial() {
     scenario.fabric.link_latency_ns = 300;
     scenario.fabric.switch_latency_ns = 300;
     scenario.seed = seed();
-    scenario.threads = 2;
+    scenario.threads = 1;  // test programs run side by side; threads change no bit
     config.seed = seed();
     config.transport.mtu = 256;
     config.limit_us = 20'000;
@@ -51,18 +68,21 @@ struct Trial {
     Outcome out;
     scenario.nodes = static_cast<std::uint32_t>(workload.ranks);
     scenario.memory.size_mib = tb::Runner::memory_mib(workload);
-    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(model), traces);
+    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(model), with_waves(traces, scenario.nodes));
     if (!cluster.ok()) {
       out.error = cluster.error();
       return out;
     }
-    tb::Runner runner(*cluster.value(), workload, config);
+    tb::Cluster& c = *cluster.value();
+    if (before_run) config.before_run = [&](std::size_t i, unsigned repeat) { before_run(c, i, repeat); };
+    tb::Runner runner(c, workload, config);
     if (Status s = runner.setup(); !s.ok()) {
       out.error = s.text();
       return out;
     }
     for (std::size_t i = 0; i < workload.ops.size() && out.error.empty(); ++i) {
       auto r = runner.run(i);
+      note_time(c);
       if (!r.ok()) {
         out.error = r.error();
         break;
@@ -76,10 +96,11 @@ struct Trial {
       else if (o.traffic.needless_resent != 0 && !resends_may_be_needless)
         out.error = "needless resend";
     }
+    if (before_run) before_run(c, workload.ops.size(), 0);
     if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
-    if (out.error.empty() && at_end) at_end(*cluster.value(), runner);
-    out.traffic = cluster.value()->traffic();
-    out.fabric = cluster.value()->fabric();
+    if (out.error.empty() && at_end) at_end(c, runner);
+    out.traffic = c.traffic();
+    out.fabric = c.fabric();
     if (out.error.empty() && !out.fabric.balanced())
       out.error = "frames in do not equal frames out and drops";
     return out;

@@ -250,6 +250,28 @@ class Trace(Case):
         self.sim("--workload", "out.toml")
 
 
+class Shipped(Case):
+    FOLDER = os.path.join(ROOT, "sw/scenarios")
+
+    def test_case_rtl_21_and_case_rtl_22_the_first_steps_run_as_the_page_says(self):
+        # Two cards, a lossy switch, a reduction in the network, on this machine.
+        result = self.weft("sim", "--config", os.path.join(self.FOLDER, "first-steps.toml"))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        rows = [line.split() for line in result.stdout.splitlines()[2:-2]]
+        self.assertIn("all_reduce", [row[0] for row in rows])
+        self.assertTrue(all(row[-1] == "0" for row in rows), result.stdout)
+        self.assertEqual(result.stdout.splitlines()[-1], "ok")
+
+    def test_case_rtl_34_every_scenario_that_is_shipped_is_accepted(self):
+        scenarios = sorted(name for name in os.listdir(self.FOLDER)
+                           if name.endswith(".toml") and not name.endswith("-workload.toml"))
+        self.assertGreater(len(scenarios), 3)
+        for name in scenarios:  # the place for the results is looked at after everything else
+            with self.subTest(name):
+                self.refused(["sim", "--config", os.path.join(self.FOLDER, name), "--json", "none/x.json"],
+                             "none/x.json")
+
+
 class Runs(Case):
     FIELDS = ["seed", "nodes", "planes", "loss", "ops", "counters", "sim", "verdict"]
     OP = ["op", "type", "redop", "count", "bytes", "time_ns", "algbw_gbps", "busbw_gbps", "line_pct", "data_packets", "lost",

@@ -7,8 +7,8 @@
 using namespace weft::test;
 namespace tb = weft::tb;
 
-TEST_CASE("system: any single packet may be lost", "[system]") {
-  // Coyote PR27; ucx #6000. Each frame of a short run is lost in turn: data, ack, probe, first and last of a
+TEST_CASE("system: any single packet may be lost (case rtl 10, case transport 1)", "[system]") {
+  // Each frame of a short run is lost in turn: data, ack, probe, first and last of a
   // message.
   auto make = [] {
     Trial t;
@@ -40,7 +40,7 @@ TEST_CASE("system: any single packet may be lost", "[system]") {
 }
 
 TEST_CASE("system: a plane that dies is a clean error, told once", "[system]") {
-  // nccl 1557, uccl 117: until failover exists the connection fails, and says so.
+  // Until failover exists the connection fails, and says so.
   Trial t;
   t.workload.ranks = 4;
   t.workload.ops.push_back(op(wccl::Kind::kAllReduce, 40'000));

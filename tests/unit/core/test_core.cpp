@@ -357,8 +357,10 @@ TEST_CASE("core: the checker sees a lost packet reported as delivered", "[core]"
   CHECK(s.run(100) != "");
 }
 
-TEST_CASE("core: a failed connection completes all its messages once with the status, others go on",
-          "[core]") {
+TEST_CASE(
+    "core: a failed connection completes all its messages once with the status, others go on (case transport "
+    "14)",
+    "[core]") {
   Rng rng(seed(), 31);
   for (unsigned round = 0; round < 20; ++round) {
     SendBench s(rng(), kProfiles[round % 6], 8, 0.2);
@@ -506,7 +508,7 @@ struct RecvBench {
 
 }  // namespace
 
-TEST_CASE("core: signals act in message order, after all their data", "[core][random]") {
+TEST_CASE("core: signals act in message order, after all their data (case software 18)", "[core][random]") {
   for (Profile profile : kProfiles) {
     CAPTURE(name_of(profile));
     RecvBench r(seed() + 100 + static_cast<std::uint64_t>(profile), profile);

@@ -78,7 +78,8 @@ void require_clean(W& w) {
 }  // namespace
 
 // shared case transport 1
-TEST_CASE("ctl: each packet of a short run dropped in turn costs exactly its resend", "[ctl]") {
+TEST_CASE("ctl: each packet of a short run dropped in turn costs exactly its resend (case transport 1)",
+          "[ctl]") {
   for (unsigned paths : {1u, 3u, 8u}) {
     unsigned victims = 1;
     for (unsigned victim = 0; victim < victims; ++victim) {
@@ -110,7 +111,8 @@ TEST_CASE("ctl: each packet of a short run dropped in turn costs exactly its res
 }
 
 // shared case transport 2
-TEST_CASE("ctl: the last packet lost is resent after one round trip, not a timeout", "[ctl]") {
+TEST_CASE("ctl: the last packet lost is resent after one round trip, not a timeout (case transport 2)",
+          "[ctl]") {
   for (unsigned paths : {1u, 8u}) {
     Settings s = single();
     s.num_paths = paths;
@@ -134,7 +136,7 @@ TEST_CASE("ctl: the last packet lost is resent after one round trip, not a timeo
 }
 
 // shared case transport 3
-TEST_CASE("ctl: a lost resend is resent after one more round trip each time", "[ctl]") {
+TEST_CASE("ctl: a lost resend is resent after one more round trip each time (case transport 3)", "[ctl]") {
   Settings s = single();
   s.rtt_init = 50000;
   W w(s, 40);
@@ -152,7 +154,7 @@ TEST_CASE("ctl: a lost resend is resent after one more round trip each time", "[
 }
 
 // shared case transport 4
-TEST_CASE("ctl: any reordering across paths and of acks costs no resend", "[ctl]") {
+TEST_CASE("ctl: any reordering across paths and of acks costs no resend (case transport 4)", "[ctl]") {
   Settings s;
   s.skew = 5000;
   s.jitter = 200;
@@ -169,7 +171,7 @@ TEST_CASE("ctl: any reordering across paths and of acks costs no resend", "[ctl]
 }
 
 // shared case transport 21
-TEST_CASE("ctl: no ack for ten round trips: nothing resent, nothing failed", "[ctl]") {
+TEST_CASE("ctl: no ack for ten round trips: nothing resent, nothing failed (case transport 21)", "[ctl]") {
   Settings s;
   s.retry_limit = 12;
   W w(s, 60);
@@ -185,7 +187,9 @@ TEST_CASE("ctl: no ack for ten round trips: nothing resent, nothing failed", "[c
 }
 
 // shared case transport 6, 7
-TEST_CASE("ctl: PSN, clock and counters wrap without stall or false loss", "[ctl]") {
+TEST_CASE(
+    "ctl: PSN, clock and counters wrap without stall or false loss (case transport 6, case transport 7)",
+    "[ctl]") {
   for (uint32_t psn : {0xfffff0u, 0xffffffu, 0x7ffff8u}) {
     Settings s;
     s.psn = psn;
@@ -264,7 +268,10 @@ TEST_CASE("ctl: an ack of what was never sent changes nothing", "[ctl]") {
 }
 
 // shared case transport 14
-TEST_CASE("ctl: the retry limit fails a connection once, alone, and it can start again", "[ctl]") {
+TEST_CASE(
+    "ctl: the retry limit fails a connection once, alone, and it can start again (case transport 14, case "
+    "rtl 33)",
+    "[ctl]") {
   Settings s;
   s.retry_limit = 6;
   s.psn = 0xffffd0;
@@ -350,7 +357,7 @@ TEST_CASE("ctl: a payload that cannot be read fails its connection once", "[ctl]
 }
 
 // shared case transport 23
-TEST_CASE("ctl: a path has at most 250 packets unsettled, and gets there", "[ctl]") {
+TEST_CASE("ctl: a path has at most 250 packets unsettled, and gets there (case transport 23)", "[ctl]") {
   Settings s = single();
   s.mtu_log2 = 8;
   s.init_cap = 1000000;
@@ -386,7 +393,7 @@ TEST_CASE("ctl: bytes in flight count 96 a packet and stay below the cap", "[ctl
   }
 }
 
-TEST_CASE("ctl: a cap below one packet still sends one at a time", "[ctl]") {
+TEST_CASE("ctl: a cap below one packet still sends one at a time (case transport 23)", "[ctl]") {
   Settings s;
   s.init_cap = 0;
   s.share = 0;
@@ -398,7 +405,7 @@ TEST_CASE("ctl: a cap below one packet still sends one at a time", "[ctl]") {
   require_clean(w);
 }
 
-TEST_CASE("ctl: packets spread evenly over the paths the cap allows", "[ctl]") {
+TEST_CASE("ctl: packets spread evenly over the paths the cap allows (case transport 18)", "[ctl]") {
   for (unsigned active : {1u, 3u, 8u}) {
     Settings s;
     s.init_cap = active * 2 * 4192;
@@ -582,7 +589,9 @@ TEST_CASE("ctl: a packet at least every six cycles from open windows", "[ctl]") 
   }
 }
 
-TEST_CASE("ctl: one connection fills 100G over 5 us, with 1 and 10 % of all frames lost too", "[ctl]") {
+TEST_CASE(
+    "ctl: one connection fills 100G over 5 us, with 1 and 10 % of all frames lost too (case transport 18)",
+    "[ctl]") {
   double clean = 0;
   for (double loss : {0.0, 0.01, 0.1}) {
     Settings s;

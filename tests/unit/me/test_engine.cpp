@@ -293,7 +293,7 @@ TEST_CASE("me: more launches than contexts queue and all complete", "[me]") {
   for (uint64_t cookie : cookies) CHECK(status_of(e.wait(cookie)) == "OK");
 }
 
-TEST_CASE("me: launches and registrations out of turn are refused", "[me]") {
+TEST_CASE("me: launches and registrations out of turn are refused (case rtl 29)", "[me]") {
   Engine e;
   e.set_up();
   e.add_good(5, {wait(9, 1, true)});

@@ -191,7 +191,7 @@ void all_offsets(Fixture& f, Dtype type, Redop op, bool two, uint64_t unit, uint
 
 }  // namespace
 
-TEST_CASE("nmc: one 64-byte int32 sum gives one output beat", "[nmc][smoke]") {
+TEST_CASE("nmc: one 64-byte int32 sum gives one output beat (case rtl 13)", "[nmc][smoke]") {
   Fixture f;
   f.clear();
   NmcRequest r = f.request(Dtype::INT32, Redop::SUM, true, 64);
@@ -468,7 +468,7 @@ TEST_CASE("nmc: 128 bytes a cycle at 40 and at 400 cycles of latency", "[nmc]") 
   }
 }
 
-TEST_CASE("nmc: a second run equals the first", "[nmc]") {
+TEST_CASE("nmc: a second run equals the first (case rtl 11)", "[nmc]") {
   Fixture f;
   f.clear();
   f.run({});

@@ -75,7 +75,7 @@ TEST_CASE("numerics: bf16 maximum and minimum follow IEEE 754-2019", "[nmc][rand
   compare<num::Bfloat16>(Redop::MAX, kCases);
   compare<num::Bfloat16>(Redop::MIN, kCases);
 }
-TEST_CASE("numerics: int32 wraps and compares signed", "[nmc][random]") {
+TEST_CASE("numerics: int32 wraps and compares signed (case software 11)", "[nmc][random]") {
   for (Redop op : {Redop::SUM, Redop::MAX, Redop::MIN}) compare<num::Int32>(op, kCases / 4);
 }
 

@@ -117,7 +117,8 @@ TEST_CASE("rx acks: acks that wait for the wire are merged and leave with the la
   CHECK(t.acks.back().base == ((0xfffffd + frames / 2) & kPsnMask));
 }
 
-TEST_CASE("rx acks: history says which PSNs were lost, also across the wrap of the PSN", "[rx]") {
+TEST_CASE("rx acks: history says which PSNs were lost, also across the wrap of the PSN (case transport 6)",
+          "[rx]") {
   AckBench t(200);
   for (unsigned i = 0; i < 300; ++i) {
     const wire::Frame f = t.traffic.probe(0, 0);

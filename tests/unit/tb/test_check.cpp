@@ -94,6 +94,24 @@ TEST_CASE("check: a resend that leaves while the original is still under way is 
   CHECK(c->traffic().redelivered == 1);  // but the receiver did get it twice
 }
 
+TEST_CASE("check: a copy does not make the resend of its lost original needless", "[tb][check]") {
+  Scenario s = two_nodes();
+  s.faults.duplicate = 1;
+  s.faults.drop = {{1, 0, FrameKind::kData, 0}};
+  auto c = make(s);
+  soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 256, {0, 7, 0x1000, false}));
+  REQUIRE(c->settle(kMs).ok());
+  CHECK(c->traffic().lost == 1);
+  CHECK(c->fabric().delivered == 1);  // the copy
+  soft(*c, 0).send_at(c->now_ps(), 0, data_frame(route(0, 1, 0), 256, {1, 7, 0x1000, true}));
+  REQUIRE(c->settle(kMs).ok());
+  CHECK(c->traffic().needless_resent == 0);
+  CHECK(c->traffic().redelivered == 0);
+  soft(*c, 0).send_at(c->now_ps(), 0, data_frame(route(0, 1, 0), 256, {2, 7, 0x1000, true}));
+  REQUIRE(c->settle(kMs).ok());
+  CHECK(c->traffic().needless_resent == 1);
+}
+
 TEST_CASE("check: a corrupt packet counts as lost, not as delivered", "[tb][check]") {
   Scenario s = two_nodes();
   s.faults.corrupt = 1;

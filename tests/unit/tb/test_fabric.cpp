@@ -3,6 +3,7 @@
 // books.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -561,4 +562,37 @@ TEST_CASE("fabric: copies arrive as such and are nobody's needless resend", "[tb
   CHECK(f.delivered == 400 + f.duplicated);
   CHECK(c->traffic().redelivered == 0);
   CHECK(c->traffic().lost == 0);
+}
+
+TEST_CASE("fabric: the rates of faults may change while it runs", "[tb][fabric]") {
+  Scenario s = two_nodes();
+  auto c = make(s);
+  FaultConfig all, none;
+  all.loss = 1;
+  uint32_t psn = 0;
+  const auto send = [&](const FaultConfig& rates) {
+    c->set_fault_rates(rates);
+    const FabricCounts before = c->fabric();
+    for (uint32_t i = 0; i < 20; ++i, ++psn)
+      soft(*c, 0).send_at(c->now_ps(), 0, data_frame(route(0, 1, 0), 64, {psn, 0, psn * 64}));
+    drain(*c);
+    const FabricCounts after = c->fabric();
+    CHECK(after.balanced());
+    return std::array<uint64_t, 4>{after.delivered - before.delivered, after.drop_loss - before.drop_loss,
+                                   after.duplicated - before.duplicated, after.corrupted - before.corrupted};
+  };
+  CHECK(send(none) == std::array<uint64_t, 4>{20, 0, 0, 0});
+  CHECK(send(all) == std::array<uint64_t, 4>{0, 20, 0, 0});
+  FaultConfig copies, flips, late;
+  copies.duplicate = 1;
+  CHECK(send(copies) == std::array<uint64_t, 4>{40, 0, 20, 0});
+  flips.corrupt = 1;
+  CHECK(send(flips) == std::array<uint64_t, 4>{20, 0, 0, 20});
+  late.reorder = 1;
+  const Ps start = c->now_ps();
+  c->set_fault_rates(late);
+  soft(*c, 0).send_at(c->now_ps(), 0, data_frame(route(0, 1, 0), 64, {psn, 0, psn * 64}));
+  drain(*c);
+  CHECK(c->now_ps() - start > std::llround(s.faults.reorder_delay_ns * 1000));
+  CHECK(send(none) == std::array<uint64_t, 4>{20, 0, 0, 0});
 }

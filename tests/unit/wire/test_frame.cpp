@@ -97,7 +97,8 @@ TEST_CASE("wire: ICRC of packets that others sent", "[wire][smoke]") {
   }
 }
 
-TEST_CASE("wire: ICRC ignores what a switch may change and nothing else", "[wire][random]") {
+TEST_CASE("wire: ICRC ignores what a switch may change and nothing else (case transport 9)",
+          "[wire][random]") {
   Rng rng;
   const Sample s = make_sample(rng, Opcode::WRITE, 21);
   const Bytes covered = Bytes(s.frame).first(s.frame.size() - 4);
@@ -113,7 +114,7 @@ TEST_CASE("wire: ICRC ignores what a switch may change and nothing else", "[wire
 }
 
 // A header whose sum carries again when its carries are added back (verilog-ethernet #254 #264).
-TEST_CASE("wire: IPv4 checksum folds the second carry", "[wire][smoke]") {
+TEST_CASE("wire: IPv4 checksum folds the second carry (case rtl 3)", "[wire][smoke]") {
   auto h = hex("4500 ffff ffff 4000 4011 0000 ffff ffff ffff 3af3");
   uint32_t sum = 0;
   for (size_t i = 0; i < h.size(); i += 2) sum += static_cast<uint32_t>(h[i] << 8 | h[i + 1]);

@@ -88,7 +88,7 @@ TEST_CASE("wire: a work-queue entry is these bytes", "[wire][smoke]") {
             "30313233 34353637 02 00000000000000 0000000000000000"));
 }
 
-TEST_CASE("wire: headers are these bytes", "[wire][smoke]") {
+TEST_CASE("wire: headers are these bytes (case rtl 30)", "[wire][smoke]") {
   const auto bytes_of = [](const auto& h) {
     std::vector<uint8_t> v(h.kBytes, 0xee);
     h.pack(v.data());

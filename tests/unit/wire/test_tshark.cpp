@@ -203,7 +203,7 @@ TEST_CASE("wire: the dissector flags frames that are wrong", "[wire][smoke]") {
   CHECK(capture.fields({"frame.number"}, "_ws.expert.group == \"Malformed\"").size() == 5);
 }
 
-TEST_CASE("wire: the dissector leaves RoCEv2 frames of others alone", "[wire][smoke]") {
+TEST_CASE("wire: the dissector leaves RoCEv2 frames of others alone (case rtl 31)", "[wire][smoke]") {
   if (!have_tshark()) return;
   Capture capture("roce");
   Frame f =
