@@ -90,7 +90,8 @@ TEST_CASE("rx: random frames under every stall profile of memory, core and acks"
   }
 }
 
-TEST_CASE("rx: more than memory can take is dropped and counted, the rest is right", "[rx][random]") {
+TEST_CASE("rx: more than memory can take is dropped and counted, the rest is right (case rtl 2)",
+          "[rx][random]") {
   std::uint64_t stream = 200;
   std::array<std::uint64_t, wire::kDropCount> drops{};
   for (const Profile p : {Profile::Half, Profile::Heavy, Profile::Bursts, Profile::Changing}) {
@@ -107,7 +108,10 @@ TEST_CASE("rx: more than memory can take is dropped and counted, the rest is rig
   CHECK(drops[static_cast<std::size_t>(Drop::OVERFLOW)] > 100);
 }
 
-TEST_CASE("rx: every alignment, lengths around every edge, guard bytes untouched", "[rx]") {
+TEST_CASE(
+    "rx: every alignment, lengths around every edge, guard bytes untouched (case transport 9, case transport "
+    "10)",
+    "[rx]") {
   Bench bench;
   Traffic traffic(bench.model, {}, 2);
   connect_all(bench, traffic, 2, false);
@@ -177,7 +181,8 @@ TEST_CASE("rx: frames of one beat back to back are dropped and counted each", "[
   CHECK(bench.model.drops()[static_cast<std::size_t>(Drop::SHORT)] > 150);
 }
 
-TEST_CASE("rx: each bit of the headers flipped in turn is refused, or masked and harmless", "[rx]") {
+TEST_CASE("rx: each bit of the headers flipped in turn is refused, or masked and harmless (case transport 9)",
+          "[rx]") {
   Bench bench;
   Mix mix;
   mix.gap = 0;
@@ -284,8 +289,9 @@ TEST_CASE("rx: a packet whose connection is configured anew while it waits for m
   }
 }
 
-TEST_CASE("rx: a connection configured anew starts at its new PSN on every path, whatever came last",
-          "[rx]") {
+TEST_CASE(
+    "rx: a connection configured anew starts at its new PSN on every path, whatever came last (case rtl 28)",
+    "[rx]") {
   Bench bench;
   Mix mix;
   mix.gap = 0;
@@ -306,7 +312,7 @@ TEST_CASE("rx: a connection configured anew starts at its new PSN on every path,
   }
 }
 
-TEST_CASE("rx: an IP checksum whose sum carries twice is right (verilog-ethernet #254)", "[rx]") {
+TEST_CASE("rx: an IP checksum whose sum carries twice is right (case rtl 3)", "[rx]") {
   Bench bench;
   Mix mix;
   mix.gap = 0;
@@ -332,6 +338,34 @@ TEST_CASE("rx: an IP checksum whose sum carries twice is right (verilog-ethernet
   bench.drain();
   bench.at_rest();
   CHECK(bench.model.accepted() == twice);
+}
+
+TEST_CASE("rx: a region of more than 4 GiB is guarded at its ends, not modulo 2^32 (case transport 10)",
+          "[rx]") {
+  Bench bench;
+  Mix mix;
+  mix.gap = 0;
+  Traffic traffic(bench.model, mix, 16);
+  traffic.follow = true;
+  const std::uint64_t four_gib = std::uint64_t{1} << 32;
+  const Region r{true, 0x600dca06, true, kMemoryBase - 5 * four_gib, kMemoryBase + 0x1000};
+  bench.region(6, r);
+  connect_all(bench, traffic, 4, false);
+  const auto bounds = [&] { return bench.model.drops()[static_cast<std::size_t>(Drop::BOUNDS)]; };
+  bench.send(traffic.data(0, 0, kMemoryBase, 64, r.key));
+  bench.send(traffic.data(0, 0, r.limit - 64, 64, r.key));
+  bench.drain();
+  bench.at_rest();
+  CHECK(bench.model.accepted() == 2);
+  CHECK(bounds() == 0);
+  unsigned conn = 1;  // a refusal fails the connection
+  for (const std::uint64_t addr : {r.limit - 63, r.base - 1, kMemoryBase + four_gib}) {
+    bench.send(traffic.data(conn, 0, addr, 64, r.key));
+    bench.drain();
+    bench.at_rest();
+    CHECK(bounds() == conn++);
+  }
+  CHECK(bench.model.accepted() == 2);
 }
 
 TEST_CASE("rx: a smaller MTU refuses longer packets", "[rx]") {

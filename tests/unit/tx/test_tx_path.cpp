@@ -50,7 +50,7 @@ void same_jobs(Surroundings& env, Rng& rng, bool probe, uint16_t len) {
 
 }  // namespace
 
-TEST_CASE("tx: every bit of every frame is right whatever is held back", "[tx][random]") {
+TEST_CASE("tx: every bit of every frame is right whatever is held back (case rtl 9)", "[tx][random]") {
   for (const double p : {0.0, 0.1, 0.5, 0.9}) {
     for (const unsigned latency : {1u, 40u, 400u}) {
       TxBench b("tx_path");
@@ -86,7 +86,7 @@ TEST_CASE("tx: one stream held back alone", "[tx][random]") {
   }
 }
 
-TEST_CASE("tx: the smallest queues and buffers change nothing but speed", "[tx][random]") {
+TEST_CASE("tx: the smallest queues and buffers change nothing but speed (case rtl 2)", "[tx][random]") {
   for (const double p : {0.0, 0.5}) {
     Bench<Vtx_small> b("tx_path");
     weft::tx::Surroundings<Bench<Vtx_small>> env(b, tx::all_stalls(p, 100), seed());
@@ -99,7 +99,7 @@ TEST_CASE("tx: the smallest queues and buffers change nothing but speed", "[tx][
   }
 }
 
-TEST_CASE("tx: every payload length and every alignment once", "[tx]") {
+TEST_CASE("tx: every payload length and every alignment once (case transport 9)", "[tx]") {
   TxBench b("tx_path");
   Surroundings env(b, {}, seed());
   Rng rng(seed(), 5);
@@ -122,6 +122,46 @@ TEST_CASE("tx: every payload length and every alignment once", "[tx]") {
   env.run(kShort + 4097);
   env.drain();
   check_clean(env);
+}
+
+TEST_CASE("tx: more than 16 short frames wait behind a slow sink, each keeps its payload (case rtl 1)",
+          "[tx][random]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {.mac = 0.97, .latency = 40}, seed());
+  Rng rng(seed(), 15);
+  uint64_t asked = 0, waiting = 0;
+  env.next_job = [&] {
+    Job j = tx::random_job(rng);
+    j.probe = false;
+    j.len = static_cast<uint16_t>(rng.below(60));
+    j.laddr = tx::random_addr(rng, j.len);
+    waiting = std::max(waiting, asked++ - env.seen().frames);
+    return std::optional(j);
+  };
+  env.start();
+  env.run(300);
+  env.drain();
+  check_clean(env);
+  REQUIRE(waiting > 16);
+  REQUIRE(env.seen().frames == asked);
+}
+
+TEST_CASE("tx: a payload of 4096 bytes from the start of a page is one read (case rtl 5)", "[tx]") {
+  TxBench b("tx_path");
+  Surroundings env(b, {.latency = 40}, seed());
+  Rng rng(seed(), 16);
+  env.next_job = [&] {
+    Job j = tx::random_job(rng);
+    j.probe = false;
+    j.len = 4096;
+    j.laddr &= ~uint64_t{4095};
+    return std::optional(j);
+  };
+  env.start();
+  env.run(50);
+  env.drain();
+  check_clean(env);
+  REQUIRE(env.counted().reads == env.seen().frames);
 }
 
 TEST_CASE("tx: beats of a frame are its cycles, at 40 and at 400 cycles of memory latency", "[tx][rate]") {
@@ -149,7 +189,7 @@ TEST_CASE("tx: beats of a frame are its cycles, at 40 and at 400 cycles of memor
   }
 }
 
-TEST_CASE("tx: IP checksum whose folded sum carries twice", "[tx]") {
+TEST_CASE("tx: IP checksum whose folded sum carries twice (case rtl 3)", "[tx]") {
   // verilog-ethernet #254, #264. The hardware adds up constants and source address, then that, length and
   // destination: both sums are made to be 0x1ffff, whose folding carries once more.
   constexpr uint32_t kLength = 20 + 8 + 12 + 8 + 28 + 64 + 4, kConstant = 0x4500 + 0x4000 + 0x4011;
