@@ -140,8 +140,8 @@ package weft_pkg;
     pkt_desc_t desc;
   } settle_t;
 
-  typedef struct packed {     // a connection has failed (retry limit, or the peer's ack said so)
-    conn_t conn;
+  typedef struct packed {     // a connection has failed (retry limit, or the peer's ack said so),
+    conn_t conn;              // or with ErrOk: the port serves it as the last CfgConn says
     err_e  status;
   } conn_fail_t;
 

@@ -7,6 +7,9 @@
 // A message lives in the slot its tag names: the engine's window bounds how many there are. Places
 // in the resend lists cannot run out, because no new packet leaves while as many packets are
 // outstanding as there are places.
+// A CfgConn write ends the connection's life, whatever is open or outstanding: its messages
+// complete with FLUSHED, and its next request waits until the port written has reported the new
+// life and all ports have given back the packets of the old one.
 // Does not: choose paths or ports, know windows, time anything. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -46,12 +49,14 @@ module weft_core_tx
     output logic      [NumPorts-1:0] pull_rsp_valid_o,
     output pull_rsp_t                pull_rsp_o,
 
-    // What became of a packet. A failed connection's packets come back too, as lost.
+    // What became of a packet. Those of a connection that failed or was configured come back too.
     input  wire     [NumPorts-1:0] settle_valid_i,
     output logic    [NumPorts-1:0] settle_ready_o,
     input  settle_t [NumPorts-1:0] settle_i,
 
     // A connection failed: all its messages complete with the status given, later ones at once.
+    // Status ErrOk: the port serves the connection as its last CfgConn says; one for each CfgConn.
+    // Behind the port's settled packets of the life before.
     input  wire        [NumPorts-1:0] fail_valid_i,
     output logic       [NumPorts-1:0] fail_ready_o,
     input  conn_fail_t [NumPorts-1:0] fail_i,
@@ -77,8 +82,13 @@ module weft_core_tx
   typedef logic [ResW-1:0] ridx_t;
   typedef logic [PortW-1:0] pidx_t;
 
+  localparam int unsigned StartsW = 8;  // far more CfgConn than a port keeps waiting
+
   typedef struct packed {
     logic          failed;
+    logic          closing;    // configured anew, but not all of the life before is back
+    logic [StartsW-1:0] starts;  // CfgConn writes that their ports have not reported
+    logic [ResW:0] out;        // packets at the ports
     err_e          status;
     logic [MsgW:0] open;       // messages not yet completed: the list head..tail
     midx_t         head;
@@ -113,7 +123,7 @@ module weft_core_tx
     StComplete,   // the oldest message is delivered: complete it
     StNextRead,   // its successor is read
     StNextTest,   // and completes too if it is delivered
-    StFlushRead,  // a failing connection: its oldest message and first resend are read
+    StFlushRead,  // the end of a life: its oldest message and first resend are read
     StFlush       // and given up
   } state_e;
 
@@ -138,25 +148,36 @@ module weft_core_tx
   logic        [MsgW:0] open_q;  // messages open
 
   // ---- configuration ----------------------------------------------------------------------------
-  logic                 cfg_pend_q;
-  cidx_t                cfg_conn_q;
-  logic        [   3:0] mtu_q;
-  wire                  cfg_conn_hit = cfg_i.valid && cfg_i.kind == CfgConn;
-  wire                  cfg_take = state_q == StIdle && cfg_pend_q;
-  cfg_global_t          cfg_global;
+  logic cfg_pend, cfg_room;
+  cidx_t cfg_conn;
+  logic [3:0] mtu_q;
+  wire cfg_conn_hit = cfg_i.valid && cfg_i.kind == CfgConn
+      && 32'(cfg_i.index) < NumConns * NumPorts;
+  wire cfg_take = state_q == StIdle && cfg_pend;
+  cfg_global_t cfg_global;
   assign cfg_global = cfg_global_t'(cfg_i.data[$bits(cfg_global_t)-1:0]);
 
   always_ff @(posedge clk_i) begin
-    if (rst_i) begin
-      cfg_pend_q <= 1'b0;
-      mtu_q <= 4'd12;
-    end else begin
-      if (cfg_conn_hit) cfg_pend_q <= 1'b1;
-      else if (cfg_take) cfg_pend_q <= 1'b0;
-      if (cfg_i.valid && cfg_i.kind == CfgGlobal) mtu_q <= cfg_global.mtu_log2;
-    end
-    if (cfg_conn_hit) cfg_conn_q <= cidx_t'(cfg_i.index / 16'(NumPorts));
+    if (rst_i) mtu_q <= 4'd12;
+    else if (cfg_i.valid && cfg_i.kind == CfgGlobal) mtu_q <= cfg_global.mtu_log2;
   end
+
+  // A flush waits for completions to be taken, but configuration does not wait: meanwhile every
+  // connection may be written.
+  weft_fifo #(
+      .data_t(cidx_t),
+      .Depth (2 * NumConns * NumPorts)
+  ) u_cfg (
+      .clk_i,
+      .rst_i,
+      .s_valid_i(cfg_conn_hit),
+      .s_ready_o(cfg_room),
+      .s_data_i (cidx_t'(cfg_i.index / 16'(NumPorts))),
+      .m_valid_o(cfg_pend),
+      .m_ready_i(cfg_take),
+      .m_data_o (cfg_conn),
+      .count_o  ()
+  );
 
   // ---- choice: what frees resources first, then requests and pulls in turn ----------------------
   // flips with every operation: which end of the ports is looked at first
@@ -180,13 +201,12 @@ module weft_core_tx
   wire pidx_t settle_p = pick(settle_valid_i, turn_q);
   wire pidx_t pull_p = pick(pull_v, turn_q);
 
-  wire idle = state_q == StIdle && !cfg_pend_q;
+  wire idle = state_q == StIdle && !cfg_pend;
   wire do_fail = idle && |fail_valid_i;
   wire do_settle = idle && !do_fail && |settle_valid_i;
   wire do_req = idle && !do_fail && !do_settle && req_valid_i && (req_turn_q || !(|pull_v));
   wire do_pull = idle && !do_fail && !do_settle && !do_req && |pull_v;
 
-  assign req_ready_o = do_req;
   for (genvar p = 0; p < NumPorts; p++) begin : gen_ready
     assign fail_ready_o[p]   = do_fail && fail_p == pidx_t'(p);
     assign settle_ready_o[p] = do_settle && settle_p == pidx_t'(p);
@@ -200,9 +220,9 @@ module weft_core_tx
       req_q <= req_i;
       m_q <= do_settle ? midx_t'(settle_i[settle_p].desc.msg) : midx_t'(req_i.tag);
       port_q <= pull_p;
-      if (cfg_pend_q) begin
+      if (cfg_pend) begin
         op_q <= OpcCfg;
-        c_q  <= cfg_conn_q;
+        c_q  <= cfg_conn;
       end else if (do_fail) begin
         op_q <= OpcFail;
         c_q  <= cidx_t'(fail_i[fail_p].conn);
@@ -307,7 +327,8 @@ module weft_core_tx
   wire cur_end = st_q.cur_pkt == msg_q.last_pkt;
   wire more_msgs = st_q.cur != st_q.tail;
   wire out_full = out_q[ResW];
-  logic raise_avail, reject, out_inc, out_dec, complete;
+  wire started = fail_status_q == ErrOk;
+  logic raise_avail, accept, reject, out_inc, out_dec, complete;
   pull_e rsp_kind;
   logic rsp_retx, rsp_more;
 
@@ -336,6 +357,7 @@ module weft_core_tx
     res_push = 1'b0;
     res_pop = 1'b0;
     raise_avail = 1'b0;
+    accept = 1'b0;
     reject = 1'b0;
     complete = 1'b0;
     out_inc = 1'b0;
@@ -348,19 +370,30 @@ module weft_core_tx
       unique case (op_q)
         OpcCfg: begin
           conn_we = 1'b1;
-          st_d = '0;
+          st_d.failed = 1'b1;
+          st_d.closing = 1'b1;
+          st_d.starts = st_q.starts + 1'b1;
+          st_d.status = ErrFlushed;
+          st_d.cur_valid = 1'b0;
         end
-        OpcFail: begin
+        OpcFail:
+        if (started) begin
+          conn_we = 1'b1;
+          st_d.starts = st_q.starts - 1'b1;
+          if (st_q.starts == StartsW'(1) && st_q.out == '0) st_d = '0;
+        end else begin
           conn_we = !st_q.failed;
           st_d.failed = 1'b1;
           st_d.status = fail_status_q;
           st_d.cur_valid = 1'b0;
         end
         OpcSettle: begin
+          conn_we  = 1'b1;
+          st_d.out = st_q.out - 1'b1;
           if (st_q.failed) begin
             out_dec = 1'b1;
+            if (st_q.closing && st_q.starts == '0 && st_q.out == (ResW + 1)'(1)) st_d = '0;
           end else if (set_q.lost) begin
-            conn_we = 1'b1;
             res_push = 1'b1;
             st_d.resends = st_q.resends + 1'b1;
             st_d.res_tail = res_new;
@@ -379,6 +412,7 @@ module weft_core_tx
             rsp_kind = PullPkt;
             rsp_retx = 1'b1;
             rsp_more = st_q.resends != 1 || st_q.cur_valid;
+            st_d.out = st_q.out + 1'b1;
             st_d.resends = st_q.resends - 1'b1;
             st_d.res_head = res_link_q;
           end else if (st_q.cur_valid) begin
@@ -386,6 +420,7 @@ module weft_core_tx
             rsp_more = !cur_end || more_msgs;
             conn_we = !out_full;
             out_inc = !out_full;
+            st_d.out = st_q.out + 1'b1;
             st_d.cur_pkt = st_q.cur_pkt + 24'd1;
             if (cur_end) begin
               st_d.cur_pkt = '0;
@@ -395,7 +430,8 @@ module weft_core_tx
           end
         end
         default: begin  // OpcReq
-          reject = st_q.failed;
+          reject = st_q.failed && !st_q.closing;
+          accept = !st_q.failed || (reject && cpl_room);
           if (!st_q.failed) begin
             conn_we = 1'b1;
             msg_we = 1'b1;
@@ -439,6 +475,7 @@ module weft_core_tx
     endcase
   end
 
+  assign req_ready_o = accept;
   wire cpl_flush = state_q == StFlush && st_q.open != 0;
   wire midx_t cpl_msg = reject ? m_q : st_q.head;
   wire cpl_put = cpl_room && (state_q == StComplete || cpl_flush || reject);
@@ -466,7 +503,7 @@ module weft_core_tx
           if (init_q == cidx_t'(NumConns - 1)) state_q <= StIdle;
         end
         StIdle:
-        if (cfg_pend_q || do_fail || do_settle || do_req || do_pull) begin
+        if (cfg_pend || do_fail || do_settle || do_req || do_pull) begin
           state_q <= StRead;
           turn_q  <= !turn_q;
           if (do_req || do_pull) req_turn_q <= do_pull;
@@ -475,7 +512,8 @@ module weft_core_tx
         StRead2: state_q <= StExec;
         StExec:
         if (complete) state_q <= StComplete;
-        else if (op_q == OpcFail && !st_q.failed && (st_q.open != 0 || st_q.resends != 0))
+        else if ((op_q == OpcCfg || (op_q == OpcFail && !started))
+                 && (st_q.open != 0 || st_q.resends != 0))
           state_q <= StFlushRead;
         else if (!reject || cpl_room) state_q <= StIdle;
         StComplete: if (cpl_room) state_q <= st_q.open == 1 ? StIdle : StNextRead;
@@ -609,6 +647,11 @@ module weft_core_tx
   `WEFT_ASSERT(WindowKept,
                state_q != StExec || op_q != OpcReq || st_q.failed || 32'(st_q.open) < MSG_WINDOW);
   `WEFT_ASSERT(OutNeverBelowZero, !out_dec || out_q != 0);
+  `WEFT_ASSERT(SettledWasOut, state_q != StExec || op_q != OpcSettle || st_q.out != 0);
+  `WEFT_ASSERT(StartsCounted, state_q != StExec || op_q != OpcCfg || !(&st_q.starts));
+  `WEFT_ASSERT(StartsAfterConfig,
+               state_q != StExec || op_q != OpcFail || !started || st_q.starts != 0);
+  `WEFT_IMPLIES(CfgQueueHolds, cfg_conn_hit, cfg_room);
   `WEFT_ASSERT(SettledWasOpen,
                state_q != StExec || op_q != OpcSettle || set_q.lost || st_q.failed || left_q != 0);
 endmodule

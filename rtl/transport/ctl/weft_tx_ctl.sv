@@ -8,9 +8,8 @@
 // ready: an answer is always taken, one pull is outstanding at most. Latency avail -> pull about 15
 // cycles, answer -> job 4. Throughput with open windows and a core that answers in 3: a packet
 // every 6 cycles, every 8 with an ack for every second, every 11 with an ack for each. CfgGlobal
-// comes before the first CfgConn and must not change the MTU while connections are live. A CfgConn
-// for a connection with unsettled packets drops them silently; after fail_o there are none. Does
-// not know addresses or messages, build frames, or fail over (a dead path fails its connection).
+// comes before the first CfgConn and must not change the MTU while connections are live. Does not
+// know addresses or messages, build frames, or fail over (a dead path fails its connection).
 `default_nettype none
 
 module weft_tx_ctl
@@ -42,12 +41,14 @@ module weft_tx_ctl
     input  wire       pull_rsp_valid_i,
     input  pull_rsp_t pull_rsp_i,
 
-    // To the core: what became of a data packet. A failed connection's come back as lost.
+    // To the core: what became of a data packet. Those of a connection that failed or was
+    // configured anew come back as lost.
     output logic    settle_valid_o,
     input  wire     settle_ready_i,
     output settle_t settle_o,
 
-    // To the core: the connection failed and all its packets are back. Once until it is configured.
+    // To the core, when all of the connection's packets are back: it failed (once until it is
+    // configured), or with ErrOk, it is what the last CfgConn says (once for each).
     output logic       fail_valid_o,
     input  wire        fail_ready_i,
     output conn_fail_t fail_o,
@@ -211,7 +212,6 @@ module weft_tx_ctl
       .next_psn_i     (next_psn),
       .cmd_i          (cmd),
       .cmd_key_i      (cmd_key),
-      .cmd_silent_i   (cmd_init),
       .cmd_keep_i     (!cmd_init),
       .cmd_live_i     (cmd_live),
       .cmd_psn_i      (cmd_psn),

@@ -127,9 +127,9 @@ module weft_tx_sched
   localparam int unsigned PickAge = (PathW > 2) ? PathW + 1 : 3;  // write to pick, with one read
   localparam int unsigned QuotaW = $clog2(QuotaBytes / 64) + 2;
   localparam int unsigned RetryWait = 16;  // cycles without pulls after one was put off
-  // Initialisations wait while the tables are cleared after reset and while descriptors are
-  // returned; a connection is written every 64 cycles at most.
-  localparam int unsigned InitDepth = (NumKeys + PoolDepth) / 64 + 16;
+  // Initialisations wait while the tables are cleared after reset and while packets are given back
+  // to the core, which takes one in 8 cycles; a connection is written every 64 cycles at most.
+  localparam int unsigned InitDepth = (NumKeys + 8 * PoolDepth) / 64 + 16;
 
   if ((NumPorts & (NumPorts - 1)) != 0) begin : gen_bad_ports
     $error("weft_tx_sched: NumPorts must be a power of two");
@@ -189,7 +189,7 @@ module weft_tx_sched
     StLgCap,     // wait for cap, active paths, window
     StLgRow,     // each unused path: window of the day
     StLgHot,     // write the connection back
-    StLgFail     // report
+    StLgReport   // every packet went back to the core: tell it
   } state_e;
 
   typedef enum logic [2:0] {
@@ -800,11 +800,10 @@ module weft_tx_sched
         StLgCap: if (cap_done) state_q <= StLgRow;
         StLgRow: if (last_path) state_q <= StLgHot;
         StLgHot: begin
-          state_q <= lg_q == LgFail ? StLgFail : StIdle;
-          if (lg_q != LgFail) lg_q <= LgCap;
+          state_q <= lg_q == LgCap ? StIdle : StLgReport;
         end
-        StLgFail:
-        if (quiet_i) begin  // every packet went back to the core
+        StLgReport:
+        if (quiet_i) begin
           state_q <= StIdle;
           lg_q <= LgCap;
         end
@@ -936,7 +935,7 @@ module weft_tx_sched
         job_again_q <= 1'b0;
       end
 
-      if (state_q == StLgFail && quiet_i) fail_valid_o <= 1'b1;
+      if (state_q == StLgReport && quiet_i) fail_valid_o <= 1'b1;
       else if (fail_ready_i) fail_valid_o <= 1'b0;
 
       if (ack && prep_newmin_i) cap_pend_q <= 1'b1;
@@ -948,7 +947,8 @@ module weft_tx_sched
       cap_conn_q <= conn_q;
       cap_rtt_q  <= prep_rtt_i;
     end
-    if (state_q == StLgFail) fail_o <= '{conn: conn_t'(lg_conn_q), status: lg_status_q};
+    if (state_q == StLgReport)
+      fail_o <= '{conn: conn_t'(lg_conn_q), status: lg_q == LgFail ? lg_status_q : ErrOk};
     if (send || probe)
       job_q <= '{
           probe: probe,
@@ -983,7 +983,7 @@ module weft_tx_sched
     evt_probe_again_o <= probe && st_q.last_probe && !rst_i;
     evt_pull_none_o <= write && op_q == OpcRsp && rsp_q.kind == PullNone && !rst_i;
     evt_pull_retry_o <= write && op_q == OpcRsp && rsp_q.kind == PullRetry && !rst_i;
-    evt_fail_o <= state_q == StLgFail && quiet_i && !rst_i;
+    evt_fail_o <= state_q == StLgReport && quiet_i && lg_q == LgFail && !rst_i;
   end
 
   `WEFT_IMPLIES(InitQueueHolds, cfg_conn_q, init_room);

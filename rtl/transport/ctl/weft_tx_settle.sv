@@ -8,12 +8,14 @@
 // key, which never leaves the list's end by anything but an append. An ack pops the list from the
 // old base to the new one, one PSN a cycle, and looks at one history bit each. A probe takes a PSN
 // but no descriptor: a PSN that the head descriptor does not name was a probe. So probes cannot run
-// out of descriptors, and a pool full of data can always be recovered.
+// out of descriptors, and a pool full of data can always be recovered. The empty descriptor names
+// the packet before it, and no more than one PSN follows that without a packet, so it is never
+// taken for one.
 //
 // Acks: 5 + PSNs settled cycles. An ack of another epoch, below the base or of a connection that is
 // down is dropped as old; one beyond what was sent, or for a path that is not there, as bad.
-// Commands (flush) walk everything that is unsettled and hand it out as lost (or silently), then
-// set the base. The first needs hold_i and quiet_o, each further one the end of the one before.
+// Commands (flush) walk everything that is unsettled and hand it out as lost, then set the base.
+// The first needs hold_i and quiet_o, each further one the end of the one before.
 // Does not know windows, time or connections' state but `live`.
 `default_nettype none
 `include "weft_assert.svh"
@@ -54,7 +56,7 @@ module weft_tx_settle
     output ack_result_t res_o,
 
     // Append, at most every third cycle and only after alloc_ok_o was seen: the packet goes into
-    // tail_i, alloc_o becomes the path's new tail.
+    // tail_i, alloc_o becomes the path's new tail. append_psn_i stays for a cycle more.
     output logic                  alloc_ok_o,  // two descriptors at least are free
     output logic      [DescW-1:0] alloc_o,
     input  wire                   append_i,
@@ -67,11 +69,10 @@ module weft_tx_settle
     input wire  [KeyW-1:0] next_key_i,
     input psn_t            next_psn_i,
 
-    // Flush: settle all as lost (silently with cmd_silent_i); cmd_psn_i is then the base, or the
-    // next PSN stays with cmd_keep_i. Pulse; done pulses when it is over.
+    // Flush: settle all as lost; cmd_psn_i is then the base, or the next PSN stays with cmd_keep_i.
+    // Pulse; done pulses when it is over.
     input  wire             cmd_i,
     input  wire  [KeyW-1:0] cmd_key_i,
-    input  wire             cmd_silent_i,
     input  wire             cmd_keep_i,
     input  wire             cmd_live_i,
     input  psn_t            cmd_psn_i,
@@ -105,7 +106,6 @@ module weft_tx_settle
   } path_st_t;
 
   typedef struct packed {
-    logic       filled;
     logic [7:0] psn;   // low bits: a path has 256 unsettled PSNs at most
     pkt_desc_t  desc;
   } slot_t;
@@ -122,7 +122,7 @@ module weft_tx_settle
 
   state_e state_q;
   key_t key_q;
-  logic is_cmd_q, silent_q, keep_q, cmd_live_q;
+  logic is_cmd_q, keep_q, cmd_live_q;
   psn_t cmd_psn_q;
   ack_t ack_q;
   logic range_ok_q;
@@ -191,8 +191,8 @@ module weft_tx_settle
       .rdata_o(link_rd)
   );
 
-  // The new tail is emptied in the cycle after it was linked. The walk cannot be there yet: it
-  // passes the packet before it only when that was acknowledged.
+  // The new tail gets the PSN before it in the cycle after it was linked. The walk cannot be there
+  // yet: it passes the packet before it only when that was acknowledged.
   logic clear_q;
   didx_t clear_idx_q;
   always_ff @(posedge clk_i) begin
@@ -204,9 +204,9 @@ module weft_tx_settle
   didx_t reset_q;
   wire resetting = state_q == StReset;
 
-  assign slot_we = append_i || clear_q || resetting;
-  assign slot_waddr = append_i ? tail_i : clear_q ? clear_idx_q : reset_q;
-  assign slot_wr = '{filled: append_i, psn: append_psn_i[7:0], desc: append_desc_i};
+  assign slot_we = append_i || clear_q;
+  assign slot_waddr = append_i ? tail_i : clear_idx_q;
+  assign slot_wr = '{psn: append_psn_i[7:0], desc: append_desc_i};
 
   // ---- free list: never used ones by a counter, then first in first out -------------------------
   logic free_push, fifo_valid, fifo_room;
@@ -262,7 +262,7 @@ module weft_tx_settle
   logic hist_q;         // history bit of this PSN
 
   logic item_full;      // the settle queue has no room for sure
-  wire is_data = slot_rd.filled && slot_rd.psn == base_q[7:0];
+  wire is_data = slot_rd.psn == base_q[7:0];
   wire step = state_q == StWalk && !(is_data && item_full);
   wire pop = step && is_data;
 
@@ -299,7 +299,7 @@ module weft_tx_settle
       item_count_q <= 1'b0;
       item_full <= 1'b0;
     end else begin
-      item_valid_q <= pop && !(is_cmd_q && silent_q);
+      item_valid_q <= pop;
       item_count_q <= pop && !is_cmd_q;
       item_full <= out_count >= 5'd12;  // up to three more are on their way
     end
@@ -396,7 +396,6 @@ module weft_tx_settle
           if (cmd_i) begin
             key_q <= cmd_key_i;
             is_cmd_q <= 1'b1;
-            silent_q <= cmd_silent_i;
             keep_q <= cmd_keep_i;
             cmd_live_q <= cmd_live_i;
             cmd_psn_q <= cmd_psn_i;
@@ -458,6 +457,7 @@ module weft_tx_settle
   `WEFT_IMPLIES(FreeListHolds, free_push, fifo_room);
   `WEFT_IMPLIES(SettleQueueHolds, item_valid_q, out_ready);
   `WEFT_IMPLIES(AppendSpaced, append_i, !clear_q && !resetting);
+  `WEFT_IMPLIES(PsnStays, clear_q, append_psn_i == $past(append_psn_i));
   `WEFT_ASSERT(FreeCountInRange,
                free_cnt_q <= FreeW'(NumFree) && fifo_count <= FreeW'(free_cnt_q + 1'b1));
   `WEFT_HOLD(ResultHolds, res_valid_o, res_ready_i, res_o);

@@ -63,7 +63,7 @@ module core_flat
     input  wire  [ 1:0]       fail_valid_i,
     output logic [ 1:0]       fail_ready_o,
     input  wire  [ 1:0][11:0] fail_conn_i,
-    input  wire  [ 7:0]       fail_status_i,
+    input  wire  [ 1:0][ 7:0] fail_status_i,
 
     input  wire  [ 1:0]       commit_valid_i,
     output logic [ 1:0]       commit_ready_o,
@@ -116,7 +116,7 @@ module core_flat
           lost: settle_lost_i[p],
           desc: '{msg: settle_msg_i[p], pkt: settle_pkt_i[p], len: settle_len_i[p]}
       };
-      fail[p] = '{conn: fail_conn_i[p], status: err_e'(fail_status_i)};
+      fail[p] = '{conn: fail_conn_i[p], status: err_e'(fail_status_i[p])};
       commit[p] = '{
           conn: commit_conn_i[p],
           stream: 16'd0,

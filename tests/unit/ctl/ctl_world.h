@@ -59,6 +59,7 @@ struct Settings {
 struct Packet {
   uint32_t conn, len;
   bool out = false;      // at the port or in the network
+  bool former = false;   // of a life of its connection that is over
   bool arrived = false;  // what the receiver did with the last transmission
   unsigned sent = 0, lost = 0, accepted = 0, delivered = 0;
 };
@@ -102,6 +103,7 @@ class World {
     uint64_t inflight = 0;
     uint32_t status = 0;  // the receiver's verdict on the stream
     unsigned left = 0;    // packets not delivered
+    unsigned starts = 0;  // the port said that it serves what was configured
     unsigned fails = 0;
     uint32_t fail_status = 0;
   };
@@ -148,6 +150,7 @@ class World {
     d.conn_psn_i = s.psn;
     d.conn_share_i = s.share;
     d.conn_cap_i = s.init_cap;
+    for (Packet& p : packets) p.former |= p.conn == conn;
     Conn& c = conns[conn];
     c = Conn{};
     c.live = valid;
@@ -211,14 +214,14 @@ class World {
   void check_end() {
     for (size_t i = 0; i < packets.size(); ++i) {
       const Packet& p = packets[i];
-      if (conns[p.conn].failed) continue;
+      if (p.out) error("packet " + std::to_string(i) + " is out");
+      if (p.former || conns[p.conn].failed) continue;
       if (p.accepted != 1)
         error("packet " + std::to_string(i) + " accepted " + std::to_string(p.accepted) + " times");
       if (p.sent != 1 + p.lost)
         error("packet " + std::to_string(i) + " sent " + std::to_string(p.sent) + " times, lost " +
               std::to_string(p.lost));
       if (p.delivered != 1) error("packet " + std::to_string(i) + " not settled as delivered once");
-      if (p.out) error("packet " + std::to_string(i) + " is out");
     }
     for (size_t i = 0; i < conns.size(); ++i)
       if (!conns[i].failed && conns[i].inflight) error("bytes in flight of " + std::to_string(i));
@@ -375,6 +378,10 @@ class World {
     if (!p.out) return error("settled twice");
     if (c.failed) return error("settled after the failure was reported");
     p.out = false;
+    if (p.former) {
+      if (c.starts) error("settled after the new life was reported");
+      return;
+    }
     if (c.status == 0 && !dying_ && d.settle_lost_o == p.arrived)
       error("settled wrong: packet " + std::to_string(id));
     if (d.settle_lost_o) {
@@ -391,6 +398,12 @@ class World {
     V& d = bench.dut();
     Conn& c = conns[d.fail_conn_o];
     event("fail conn %llu status %llu", d.fail_conn_o, d.fail_status_o);
+    if (d.fail_status_o == 0) {  // the last CfgConn holds
+      if (++c.starts > 1) error("started twice");
+      for (const Packet& p : packets)
+        if (p.conn == d.fail_conn_o && p.former && p.out) error("new life reported with packets out");
+      return;
+    }
     ++c.fails;
     c.fail_status = d.fail_status_o;
     if (c.failed) error("failed twice");
@@ -416,6 +429,7 @@ class World {
     if (d.job_epoch_o != 0) error("job of another epoch");
     event(f.probe ? "probe conn %llu path %llu psn %llx" : "data conn %llu path %llu psn %llx", f.conn,
           f.path, f.psn);
+    if (!c.starts) return former_job(f);
     if (!c.live || c.failed) error("job of a connection that is down");
     if (f.probe) {
       const bool repeat = f.psn == psn_add(tx.next, -1) && tx.last_probe;
@@ -465,6 +479,15 @@ class World {
                         path_delay_[f.conn * s.paths + f.path] + (s.jitter ? rng.below(s.jitter) : 0);
     f.time = rx.last_arrival = std::max(at, rx.last_arrival + 1);
     events_.push(Event{f.time, order_++, false, false, f, {}});
+  }
+  /// What was pulled or due before a configuration was read may still leave; it is given back like the rest.
+  void former_job(const Frame& f) {
+    if (f.probe) return;
+    if (answered_.empty()) return error("job without an answered pull");
+    Packet& p = packets[answered_.front().id];
+    answered_.pop_front();
+    if (p.conn != f.conn || !p.former) return error("job of a connection that is not configured");
+    p.out = true;
   }
   void arrivals(uint64_t t) {
     while (!events_.empty() && events_.top().time <= t) {
