@@ -2,6 +2,8 @@
 // Scenario files: what is read, and the one line that every mistake gets.
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -17,7 +19,8 @@ namespace {
 class TempFile {
  public:
   explicit TempFile(const std::string& text) {
-    path = std::string(WEFT_BUILD_DIR) + "/tests/tb_scenario_" + std::to_string(++number) + ".toml";
+    path = std::string(WEFT_BUILD_DIR) + "/tests/tb_scenario_" + std::to_string(getpid()) + "_" +
+           std::to_string(++number) + ".toml";
     std::ofstream(path) << text;
   }
   ~TempFile() { std::remove(path.c_str()); }
