@@ -53,9 +53,13 @@ void every_weather(int n) {
   t.workload.ops.push_back(
       op(wccl::Kind::kAllReduce, 150, wccl::Type::kInt32, wccl::RedOp::kMin, n % 2 == 1));
   t.workload.ops.back().op.algo = wccl::Algo::kRing;
-  // A lost tail waits for a probe: with the default of 2 us that would be most of the time.
+  // Short ways, and soon a probe for a lost tail: waiting would be most of the time. Nine nodes have two
+  // leaves.
   t.config.transport.probe_min_us = 0.5;
-  t.config.transport.rtt_init_us = 5;
+  t.config.transport.rtt_init_us = 2;
+  t.scenario.fabric.hosts_per_leaf = n < 9 ? 16 : 8;
+  t.scenario.fabric.link_latency_ns = 200;
+  t.scenario.fabric.switch_latency_ns = 100;
   t.scenario.faults.reorder_delay_ns = 1000;
   t.resends_may_be_needless = true;  // when frames overtake each other; looked at below otherwise
   const std::vector<Weather> sky = weathers();
@@ -93,13 +97,16 @@ void every_weather(int n) {
     CAPTURE(sky[i].loss, fault, s.sent);
     if (fault != "reorder") {
       CHECK(s.needless == 0);
-      // A copy may stand in for its lost original.
-      CHECK((fault == "duplicate" ? s.resent <= s.lost : s.resent == s.lost));
+      // A copy may stand in for its lost original, and a flipped bit of the source's MAC hurts nobody.
+      CHECK(s.resent <= s.lost);
+      if (fault == "none") CHECK(s.resent == s.lost);
     }
-    if (n < 4) continue;  // too few packets for every fault to strike
-    CHECK((s.lost > 0) == (sky[i].loss > 0 || fault == "corrupt"));
-    CHECK((s.copies > 0) == (fault == "duplicate"));
-    CHECK((s.corrupted > 0) == (fault == "corrupt"));
+    // Where so many packets were sent that chance does not excuse it, the fault must have struck.
+    const double expected = static_cast<double>(s.sent) * (sky[i].loss + sky[i].rates.corrupt);
+    if (expected == 0) CHECK(s.lost == 0);
+    if (expected > 20) CHECK(s.lost > 0);
+    if (s.sent > 200) CHECK((s.copies > 0) == (fault == "duplicate"));
+    if (s.sent > 400) CHECK((s.corrupted > 0) == (fault == "corrupt"));
   }
 }
 
