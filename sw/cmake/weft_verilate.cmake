@@ -31,6 +31,16 @@ if(NOT EXISTS "${_root}/include/verilated.h")
 endif()
 set(WEFT_VERILATOR_ROOT "${_root}")
 
+# An older one fails on the RTL, with messages that do not tell why.
+file(STRINGS "${WEFT_ROOT}/sw/tools/setup/requirements-sim.txt" _pinned REGEX "^verilator==")
+string(REGEX REPLACE "^verilator==([0-9.]+).*" "\\1" _pinned "${_pinned}")
+execute_process(COMMAND "${CMAKE_COMMAND}" -E env "VERILATOR_ROOT=${_root}" "${WEFT_VERILATOR}" --version
+                OUTPUT_VARIABLE _version ERROR_QUIET)
+# The pinned one, built without its history, tells no number.
+if(_version MATCHES "^Verilator ([0-9]+\\.[0-9]+)" AND CMAKE_MATCH_1 VERSION_LESS _pinned)
+  message(FATAL_ERROR "VERILATOR=${WEFT_VERILATOR} is ${CMAKE_MATCH_1}, expected ${_pinned} or newer")
+endif()
+
 # The run-time, once without and once with FST tracing.
 set(_inc "${WEFT_VERILATOR_ROOT}/include")
 foreach(_kind "" "_fst")
@@ -43,6 +53,9 @@ foreach(_kind "" "_fst")
   add_library(${_rt} STATIC EXCLUDE_FROM_ALL ${_files})
   target_include_directories(${_rt} SYSTEM PUBLIC "${_inc}" "${_inc}/vltstd")
   target_compile_options(${_rt} PRIVATE -w -O3)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")  # does not inline all that GCC does
+    target_link_libraries(${_rt} PUBLIC atomic)
+  endif()
   target_link_libraries(${_rt} PUBLIC Threads::Threads)
   if(_kind)
     target_compile_definitions(${_rt} PUBLIC VM_TRACE=1 VM_TRACE_FST=1 WEFT_TRACE=1)

@@ -59,10 +59,7 @@ struct Rig {
     ++cycle;
   }
   void step_until(const uint8_t& pin, uint64_t limit = 5000) {
-    for (uint64_t i = 0; !pin; ++i) {
-      REQUIRE(i < limit);
-      step();
-    }
+    for (; pin == 0; step()) REQUIRE(limit-- > 0);
   }
   // Whole single-beat accesses; they return the response.
   uint8_t read_beat(uint64_t addr, uint8_t* bytes) {
