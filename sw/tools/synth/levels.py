@@ -18,6 +18,7 @@ LUTRAM = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1S": 1, 
           "RAM256X1S": 4, "RAM512X1S": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "RAM256X1D": 8,
           "RAM64X8SW": 8, "RAM32X16DR8": 8, "SRL16E": 1, "SRLC16E": 1, "SRLC32E": 1}
 RAMB = {"RAMB36E2": 1.0, "RAMB36E1": 1.0, "RAMB18E2": 0.5, "RAMB18E1": 0.5}
+BIT = re.compile(r"\[\d+\]")
 REGISTER = re.compile(r"(FD[RSCP]E|LD[CP]E)(_1)?$")
 
 
@@ -36,6 +37,7 @@ class Netlist:
     def __init__(self, module):
         self.cells = module["cells"]
         self.ports = module.get("ports", {})
+        self.ends, self.driver, self.via = None, {}, {}  # by measure(); via: the input a level comes from
         self.names = {}
         for name, net in module.get("netnames", {}).items():
             for index, bit in enumerate(net["bits"]):
@@ -80,9 +82,11 @@ class Netlist:
             return [(i, o) for o in outputs for i in inputs if read_address(kind, o, i)]
         return []
 
-    def worst(self):
-        """(levels, path): the longest path as cells from start to end, (type, output net, source)."""
-        driver = {}  # bit -> (cell, output port); only of combinational arcs
+    def measure(self):
+        """Levels of every end of a path: a list of (levels, bit, where). Kept, with what it rests on."""
+        if self.ends is not None:
+            return self.ends
+        driver = self.driver  # bit -> (cell, output port); only of combinational arcs
         for name, cell in self.cells.items():
             for _, output in self.arcs(cell):
                 for bit in cell["connections"].get(output, ()):
@@ -90,7 +94,7 @@ class Netlist:
                         driver[bit] = (name, output)
         # Value of a bit: levels up to and including its driver. Carry bits remember that the chain
         # they belong to is paid for, so that the next element of it is free.
-        level, via = {}, {}
+        level, via = {}, self.via
 
         def cost(cell, port_in, bit_in):
             kind = cell["type"]
@@ -134,34 +138,61 @@ class Netlist:
                 level[bit], via[bit] = best, best_bit
                 stack.pop()
 
-        ends = []
+        found = []
         for name, cell in self.cells.items():
             through = {i for i, _ in self.arcs(cell)}
             for port, way in cell["port_directions"].items():
                 if way != "output" and port not in through:
-                    ends += [(bit, f"{cell['type']}.{port} {name}") for bit in cell["connections"].get(port, ())]
+                    found += [(bit, f"{cell['type']}.{port} {self.name_of(name)}")
+                              for bit in cell["connections"].get(port, ())]
         for name, port in self.ports.items():
             if port["direction"] != "input":
-                ends += [(bit, f"port {name}") for bit in port["bits"]]
-        longest, end = 0, None
-        for bit, where in ends:
-            if not isinstance(bit, int):
-                continue
-            evaluate(bit)
-            if level[bit] > longest or end is None:
-                longest, end = level[bit], (bit, where)
-        if end is None:
-            return 0, []
-        path, bit = [("end", end[1], "")], end[0]
+                found += [(bit, f"port {name}") for bit in port["bits"]]
+        self.ends = []
+        for bit, where in found:
+            if isinstance(bit, int):
+                evaluate(bit)
+                self.ends.append((level[bit], bit, where))
+        return self.ends
+
+    def name_of(self, cell):
+        """A register or RAM by the signal it drives: flattening leaves no better name."""
+        for port, way in self.cells[cell]["port_directions"].items():
+            for bit in self.cells[cell]["connections"].get(port, ()) if way == "output" else ():
+                if bit in self.names:
+                    return self.names[bit]
+        return cell
+
+    def path_to(self, bit, where):
+        """Cells from start to end: (type, output net, source)."""
+        path = [("end", where, "")]
         while bit is not None:
             name = self.names.get(bit, str(bit))
-            if bit in driver:
-                cell = self.cells[driver[bit][0]]
+            if bit in self.driver:
+                cell = self.cells[self.driver[bit][0]]
                 path.append((cell["type"], name, cell.get("attributes", {}).get("src", "")))
             else:
                 path.append(("start", name, ""))
-            bit = via.get(bit)
-        return longest, path[::-1]
+            bit = self.via.get(bit)
+        return path[::-1]
+
+    def worst(self):
+        """(levels, path): the longest path."""
+        longest = max(self.measure(), key=lambda end: end[0], default=None)
+        return (longest[0], self.path_to(*longest[1:])) if longest else (0, [])
+
+    def beyond(self, limit):
+        """The longest path from each signal to each other that is deeper than `limit`, all bits of a signal
+        taken together: a list of (levels, number of ends, path), deepest first. A large block is slow to map,
+        so one look should show all that is to be mended."""
+        kinds = {}
+        for levels, bit, where in self.measure():
+            if levels > limit:
+                path = self.path_to(bit, where)
+                key = (BIT.sub("", path[0][1]), BIT.sub("", where))
+                best, ends, _ = kinds.get(key, (0, 0, None))
+                kinds[key] = (max(best, levels), ends + 1, path if levels > best else kinds[key][2])
+        return sorted(kinds.values(), key=lambda kind: (-kind[0], -kind[1]))
 
 
 def load(path, top):

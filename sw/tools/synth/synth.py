@@ -5,7 +5,8 @@ Each block of blocks.yaml is read by slang, mapped with `synth_xilinx -family xc
 begin:map_luts; abc -lut 6` and counted by levels.py. `make synth` prints the figures beside the
 committed baseline (baseline.json) and the goals, writes build/synth.json, and fails if a figure
 grew by more than 10 % that REBASELINE=1 has not accepted, or a block cannot be synthesised. Results
-are kept in build/synth by a hash of the sources; build/synth/<block>.path is its longest path.
+are kept in build/synth by a hash of the sources; build/synth/<block>.path has its longest path, and one
+of each kind that is beyond its goal.
 
     synth.py [--rebaseline] [BLOCK ...]     BLOCK: a name in blocks.yaml, or any module of rtl/
              [--table DIR]                  another folder with blocks.yaml and baseline.json
@@ -119,6 +120,8 @@ def measure(name, block):
         return None, f"{name}: {error}"
     with open(os.path.join(OUT, name + ".path"), "w", encoding="utf-8") as handle:
         handle.write("".join(" ".join(step) + "\n" for step in path))
+        for deep, ends, path in netlist.beyond(block.get("goal_levels") or depth):
+            handle.write(f"\n{deep} levels at {ends} ends, for one:\n" + "".join(" ".join(s) + "\n" for s in path))
     for old in glob.glob(os.path.join(OUT, glob.escape(name) + "-*.result")):
         os.remove(old)
     with open(cache, "w", encoding="utf-8") as handle:

@@ -72,6 +72,15 @@ class Levels(unittest.TestCase):
         self.assertEqual(n.worst()[0], 3)
         self.assertEqual(n.counts()["lutram"], 8)
 
+    def test_all_kinds_of_path_beyond_a_limit_are_told_deepest_first(self):
+        cells = {"l1": lut(11, 10), "l2": lut(12, 11), "l3": lut(13, 12),
+                 "a": register(20, 12), "b": register(21, 12), "c": register(22, 13), "d": register(23, 11)}
+        names = {"q": [10], "pair": [20, 21], "deep": [22], "shallow": [23]}
+        n = levels.Netlist({"cells": cells, "netnames": {name: {"bits": bits} for name, bits in names.items()}})
+        self.assertEqual([(deep, ends, path[0][1], path[-1][1]) for deep, ends, path in n.beyond(1)],
+                         [(3, 1, "q", "FDRE.D deep"), (2, 2, "q", "FDRE.D pair[0]")])
+        self.assertEqual(n.beyond(3), [])
+
     def test_a_loop_is_named_instead_of_followed_for_ever(self):
         with self.assertRaises(SystemExit):
             netlist({"r": register(10, 12), "l1": lut(11, 12), "l2": lut(12, 11)}).worst()
