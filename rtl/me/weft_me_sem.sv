@@ -133,21 +133,21 @@ module weft_me_sem
   );
 
   // ---- stage 3: decide. One adder: for a WAIT it subtracts, and its carry says "met".
-  wire is_wait = op2_q.kind == KindWait;
-  wire [32:0] sum = {1'b0, value_q} + {1'b0, is_wait ? ~op2_q.value : op2_q.value} + 33'(is_wait);
+  logic waits_q;  // op2_q.kind == KindWait; a register, because the adder waits for it
+  wire [32:0] sum = {1'b0, value_q} + {1'b0, waits_q ? ~op2_q.value : op2_q.value} + 33'(waits_q);
   wire met = sum[32];
   wire full = op2_q.kind == KindAdd && sum[32];
-  assign we = (is_wait && met && op2_q.consume) || op2_q.kind == KindAdd || op2_q.kind == KindPut;
+  assign we = (waits_q && met && op2_q.consume) || op2_q.kind == KindAdd || op2_q.kind == KindPut;
   always_comb begin
     next = sum[31:0];
     if (op2_q.kind == KindPut) next = op2_q.value;
     else if (full) next = '1;
-    else if (is_wait && !met) next = value_q;
+    else if (waits_q && !met) next = value_q;
   end
 
   logic [WindowDepth-1:0] asleep_q, wake, slot2_q;  // slot2: op2_q.slot, one-hot
   index_t sleep_sem_q[WindowDepth];
-  wire park = op2_valid_q && is_wait && !met;
+  wire park = op2_valid_q && waits_q && !met;
   wire update = op2_valid_q && (op2_q.kind == KindAdd || op2_q.kind == KindPut);
 
   always_comb begin
@@ -163,6 +163,7 @@ module weft_me_sem
     op1_q <= op_d;
     if (op1_valid_q) begin
       op2_q   <= op1_q;
+      waits_q <= op1_q.kind == KindWait;
       slot2_q <= WindowDepth'(1) << op1_q.slot;
       value_q <= forward ? next : written ? mem[op1_q.sem] : '0;
     end
