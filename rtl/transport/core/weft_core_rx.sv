@@ -103,16 +103,20 @@ module weft_core_rx
   logic head_we;
   wire cidx_t c = cidx_t'(pkt_q.conn);
 
-  logic [15:0] ahead_q;
+  wire [15:0] ahead = pkt_q.msg_no - head_q;
+  logic far_q, oldest_q;
   logic [31:0] bytes_q;
+  logic [32:0] left_q;  // bytes of the message still to come; negative: more than it has
   always_ff @(posedge clk_i) begin
     if (state_q == StCount) begin
-      ahead_q <= pkt_q.msg_no - head_q;
+      far_q <= |ahead[15:WinW];
+      oldest_q <= pkt_q.msg_no == head_q;
       bytes_q <= open_q.bytes + 32'(pkt_q.len);
+      left_q <= 33'(pkt_q.msg_len) - 33'(open_q.bytes) - 33'(pkt_q.len);
     end
   end
-  wire bad = |ahead_q[15:WinW] || open_q.done || bytes_q > pkt_q.msg_len;
-  wire done = bytes_q == pkt_q.msg_len;
+  wire bad = far_q || open_q.done || left_q[32];
+  wire done = left_q == '0;
   wire sig_room = !sig_valid_o || sig_ready_i;
 
   always_comb begin
@@ -183,7 +187,7 @@ module weft_core_rx
         end
         StRead: state_q <= StCount;
         StCount: state_q <= StExec;
-        StExec: state_q <= !bad && done && ahead_q == 0 ? StDrain : StIdle;
+        StExec: state_q <= !bad && done && oldest_q ? StDrain : StIdle;
         StDrain:
         if (sig_room) begin
           state_q <= StDrainRead;
