@@ -78,6 +78,11 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
   return c;
 }
 
+unsigned paths_for(int ranks, unsigned most) {
+  const auto peers = static_cast<unsigned>(std::max(1, ranks - 1));
+  return std::min(most, std::max(2U, (16 + peers - 1) / peers));
+}
+
 Status Communicator::connect(std::span<const RankInfo> all) {
   if (all.size() != static_cast<std::size_t>(ranks_))
     return Status::error(fmt::format("rank {}: {} ranks answered, expected {}", rank_, all.size(), ranks_));
@@ -93,6 +98,7 @@ Status Communicator::connect(std::span<const RankInfo> all) {
     const weft::ConnectionEnd remote{static_cast<std::uint16_t>(rank_), all[p].incarnation, all[p].ports,
                                      all[p].psn[me]};
     weft::ConnectionConfig config = config_.connection;
+    if (config.paths_per_port == 0) config.paths_per_port = paths_for(ranks_, device_->caps().paths_per_port);
     config.sport =
         static_cast<std::uint16_t>(0xc000 | (mix(static_cast<std::uint64_t>(rank_) * 64 + p) & 0x3f) << 6);
     if (Status s = device_->connect(local, remote, config); !s.ok())

@@ -55,6 +55,11 @@ struct Buffer {
 
 enum class State { kPreparing, kReady, kRunning, kFailed, kGone };
 
+// Paths of each connection at a port when ConnectionConfig leaves the choice (0), of `most` that the node
+// has. A path shows a loss with its next packet, so a rank with many peers gives each fewer: about 16 in all,
+// two at least.
+unsigned paths_for(int ranks, unsigned most);
+
 class Communicator {
  public:
   // The device must have its ports, transport and firmware set up; `ports` are this node's addresses.

@@ -65,7 +65,7 @@ struct ConnectionEnd {
 };
 
 struct ConnectionConfig {
-  unsigned paths_per_port = 0;        // 0: all the node has
+  unsigned paths_per_port = 0;        // 0: all the node has; a communicator: by the number of its peers
   std::uint16_t sport = 0xc000;       // UDP source port of path 0
   double share = 1.0;                 // of a port's line rate
   double init_cap_bytes = 64 * 1024;  // in flight on a port before its first ack

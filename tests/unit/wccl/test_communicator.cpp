@@ -272,6 +272,17 @@ TEST_CASE("case software 23: a peer with fewer ports or paths is told at the con
   CHECK(connect(2, 8) == "");
 }
 
+TEST_CASE("a rank gives each peer the fewer paths the more peers it has", "[wccl]") {
+  CHECK(paths_for(1, 8) == 8);
+  CHECK(paths_for(2, 8) == 8);
+  CHECK(paths_for(3, 8) == 8);
+  CHECK(paths_for(4, 8) == 6);
+  CHECK(paths_for(8, 8) == 3);
+  CHECK(paths_for(9, 8) == 2);
+  CHECK(paths_for(64, 8) == 2);
+  CHECK(paths_for(64, 1) == 1);
+}
+
 TEST_CASE("case software 25: a peer that vanished is named with operation, rank and retries", "[wccl]") {
   Job job(3);
   const Op op = make(Kind::kAllReduce, 300);
