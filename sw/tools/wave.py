@@ -124,8 +124,7 @@ def main():
         if not os.path.exists(args.pattern):
             print(f"no file {args.pattern}")
             return 2
-        # The simulator calls its models node0, node1 ...
-        program, files = scopes(args.pattern)[0].rstrip("0123456789"), [os.path.abspath(args.pattern)]
+        program, files = "", [os.path.abspath(args.pattern)]
     else:
         program, files = run(args.pattern)
     files.sort(key=lambda path: failed_at(path) is None)
@@ -133,11 +132,13 @@ def main():
     if args.new_view:
         new_view(os.path.join(views, args.new_view + ".gtkw"), files[0])
         return 0
-    names = (scopes(files[0])[1].removeprefix("weft_"), program)
+    # The module under test, the test's program, or what a model of many is: node0, node1 ... are nodes.
+    model, module = scopes(files[0])
+    names = (module.removeprefix("weft_"), program, model.rstrip("0123456789"))
     saved = next((path for path in (os.path.join(views, name + ".gtkw") for name in names) if os.path.exists(path)), "")
     view = view_for(saved, files[0])
     if not saved:
-        print(f"no saved view tests/waves/{program}.gtkw; starting empty")
+        print(f"no saved view tests/waves/{names[0]}.gtkw; starting empty")
     command = ["gtkwave", files[0], view]
     when = failed_at(files[0])
     if when is not None:
