@@ -252,6 +252,21 @@ module weft_core_tx
     else if (conn_we) st_q <= st_d;
   end
 
+  // What StExec asks of the connection's state, worked out beside StRead2.
+  logic started_q;  // it is no failure but a start
+  logic over_q;     // this settled packet or start is the last that the old life waits for
+  logic resend_q;   // there are resends
+  logic flush_q;    // there is something to flush
+  always_ff @(posedge clk_i) begin
+    if (state_q == StRead2) begin
+      started_q <= fail_status_q == ErrOk;
+      over_q <= st_q.closing
+          && st_q.starts == StartsW'(op_q == OpcFail) && st_q.out == (ResW + 1)'(op_q != OpcFail);
+      resend_q <= st_q.resends != 0;
+      flush_q <= st_q.open != 0 || st_q.resends != 0;
+    end
+  end
+
   logic [24:0] left_mem[NumMsgs];  // packets of a message not yet delivered
   logic [24:0] left_q, left_d;
   logic left_we;
@@ -291,7 +306,7 @@ module weft_core_tx
   wire ridx_t          res_new = fresh ? fresh_q[ResW-1:0] : free_q;
   // A push links the old tail to the new place, a pop puts its place on the stack; never both at
   // once.
-  wire                 res_link_we = res_pop || (res_push && st_q.resends != 0);
+  wire                 res_link_we = res_pop || (res_push && resend_q);
   always_ff @(posedge clk_i) begin
     if (res_push) res_mem[res_new] <= set_q.desc;
     if (res_link_we)
@@ -323,11 +338,10 @@ module weft_core_tx
       len_m1_q <= req_q.len == 0 ? 32'd0 : req_q.len - 32'd1;
   wire [23:0] req_last = shift_right(len_m1_q, mtu_q);
 
-  wire had_work = st_q.cur_valid || st_q.resends != 0;
+  wire had_work = st_q.cur_valid || resend_q;
   wire cur_end = st_q.cur_pkt == msg_q.last_pkt;
   wire more_msgs = st_q.cur != st_q.tail;
   wire out_full = out_q[ResW];
-  wire started = fail_status_q == ErrOk;
   logic raise_avail, accept, reject, out_inc, out_dec, complete;
   pull_e rsp_kind;
   logic rsp_retx, rsp_more;
@@ -375,12 +389,13 @@ module weft_core_tx
           st_d.starts = st_q.starts + 1'b1;
           st_d.status = ErrFlushed;
           st_d.cur_valid = 1'b0;
+          st_d.msg_no = '0;  // the rest is empty behind the flush
         end
         OpcFail:
-        if (started) begin
+        if (started_q) begin
           conn_we = 1'b1;
           st_d.starts = st_q.starts - 1'b1;
-          if (st_q.starts == StartsW'(1) && st_q.out == '0) st_d = '0;
+          if (over_q) {st_d.failed, st_d.closing} = '0;
         end else begin
           conn_we = !st_q.failed;
           st_d.failed = 1'b1;
@@ -392,12 +407,12 @@ module weft_core_tx
           st_d.out = st_q.out - 1'b1;
           if (st_q.failed) begin
             out_dec = 1'b1;
-            if (st_q.closing && st_q.starts == '0 && st_q.out == (ResW + 1)'(1)) st_d = '0;
+            if (over_q) {st_d.failed, st_d.closing} = '0;
           end else if (set_q.lost) begin
             res_push = 1'b1;
             st_d.resends = st_q.resends + 1'b1;
             st_d.res_tail = res_new;
-            if (st_q.resends == 0) st_d.res_head = res_new;
+            if (!resend_q) st_d.res_head = res_new;
             raise_avail = !had_work;
           end else begin
             out_dec  = 1'b1;
@@ -406,13 +421,13 @@ module weft_core_tx
           end
         end
         OpcPull: begin
-          if (st_q.resends != 0) begin
+          st_d.out = st_q.out + 1'b1;  // written if a packet leaves
+          if (resend_q) begin
             conn_we = 1'b1;
             res_pop = 1'b1;
             rsp_kind = PullPkt;
             rsp_retx = 1'b1;
             rsp_more = st_q.resends != 1 || st_q.cur_valid;
-            st_d.out = st_q.out + 1'b1;
             st_d.resends = st_q.resends - 1'b1;
             st_d.res_head = res_link_q;
           end else if (st_q.cur_valid) begin
@@ -420,7 +435,6 @@ module weft_core_tx
             rsp_more = !cur_end || more_msgs;
             conn_we = !out_full;
             out_inc = !out_full;
-            st_d.out = st_q.out + 1'b1;
             st_d.cur_pkt = st_q.cur_pkt + 24'd1;
             if (cur_end) begin
               st_d.cur_pkt = '0;
@@ -512,8 +526,7 @@ module weft_core_tx
         StRead2: state_q <= StExec;
         StExec:
         if (complete) state_q <= StComplete;
-        else if ((op_q == OpcCfg || (op_q == OpcFail && !started))
-                 && (st_q.open != 0 || st_q.resends != 0))
+        else if (flush_q && (op_q == OpcCfg || (op_q == OpcFail && !started_q)))
           state_q <= StFlushRead;
         else if (!reject || cpl_room) state_q <= StIdle;
         StComplete: if (cpl_room) state_q <= st_q.open == 1 ? StIdle : StNextRead;
@@ -650,7 +663,7 @@ module weft_core_tx
   `WEFT_ASSERT(SettledWasOut, state_q != StExec || op_q != OpcSettle || st_q.out != 0);
   `WEFT_ASSERT(StartsCounted, state_q != StExec || op_q != OpcCfg || !(&st_q.starts));
   `WEFT_ASSERT(StartsAfterConfig,
-               state_q != StExec || op_q != OpcFail || !started || st_q.starts != 0);
+               state_q != StExec || op_q != OpcFail || !started_q || st_q.starts != 0);
   `WEFT_IMPLIES(CfgQueueHolds, cfg_conn_hit, cfg_room);
   `WEFT_ASSERT(SettledWasOpen,
                state_q != StExec || op_q != OpcSettle || set_q.lost || st_q.failed || left_q != 0);
