@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of the transmit control on its own, structs taken apart: windows and cap.
+// The parts of the transmit control on their own, structs taken apart: windows, cap, timers.
 `default_nettype none
 
 module parts_flat
@@ -53,7 +53,20 @@ module parts_flat
     output logic        cap_done_o,
     output logic [21:0] cap_o,
     output logic [ 7:0] cap_active_o,
-    output logic [21:0] cap_window_o
+    output logic [21:0] cap_window_o,
+    // Timers, 4 connections of 2 paths, all with the same round trip.
+    input  wire  [19:0] probe_min_i,
+    input  wire  [19:0] srtt_i,
+    input  wire  [21:0] var4_i,
+    input  wire         set_i,
+    input  wire  [ 2:0] set_key_i,
+    input  wire         set_armed_i,
+    input  wire         set_probing_i,
+    input  wire  [ 1:0] set_backoff_i,
+    output logic        fire_valid_o,
+    input  wire         fire_ready_i,
+    output logic [ 2:0] fire_key_o,
+    output logic        timer_idle_o
 );
 
   ack_result_t res;
@@ -117,6 +130,28 @@ module parts_flat
       .cap_o,
       .active_o   (cap_active_o),
       .window_o   (cap_window_o)
+  );
+
+  weft_tx_timer #(
+      .NumConns    (4),
+      .PathsPerPort(2)
+  ) u_timer (
+      .clk_i,
+      .rst_i,
+      .now_i,
+      .probe_min_i,
+      .set_i,
+      .set_key_i,
+      .set_armed_i,
+      .set_probing_i,
+      .set_backoff_i,
+      .rtt_re_o    (),
+      .rtt_conn_o  (),
+      .rtt_i       ('{sampled: 1'b1, min: srtt_i, srtt8: {srtt_i, 3'b0}, var4: var4_i}),
+      .fire_valid_o,
+      .fire_ready_i,
+      .fire_key_o,
+      .idle_o      (timer_idle_o)
   );
 
 endmodule

@@ -58,6 +58,11 @@ Outcome prepare(const Window& w, const Rtt& r, const Result& a, uint32_t now, ui
   return o;
 }
 
+void quiet(Vctl_parts& d) {
+  d.res_valid_i = d.apply_i = d.init_path_i = d.init_conn_i = d.rtt_re_i = d.cap_start_i = 0;
+  d.set_i = d.fire_ready_i = 0;
+}
+
 }  // namespace
 
 TEST_CASE("ctl: windows and round trips follow the rules bit by bit", "[ctl][random]") {
@@ -65,7 +70,7 @@ TEST_CASE("ctl: windows and round trips follow the rules bit by bit", "[ctl][ran
   Rng rng(seed(), 300);
   const uint32_t pkt = 4192;
   b->pkt_i = pkt;
-  b->res_valid_i = b->apply_i = b->init_path_i = b->init_conn_i = b->rtt_re_i = b->cap_start_i = 0;
+  quiet(b.dut());
   b.reset();
   Window windows[8];
   Rtt rtts[4];
@@ -206,7 +211,7 @@ TEST_CASE("ctl: windows and round trips follow the rules bit by bit", "[ctl][ran
 TEST_CASE("ctl: cap, active paths and first window are what the formula says", "[ctl][random]") {
   Bench<Vctl_parts> b("parts");
   Rng rng(seed(), 310);
-  b->res_valid_i = b->apply_i = b->init_path_i = b->init_conn_i = b->rtt_re_i = b->cap_start_i = 0;
+  quiet(b.dut());
   b.reset();
   for (unsigned n = 0; n < 3000; ++n) {
     const bool sampled = rng.chance(0.7);
@@ -240,4 +245,96 @@ TEST_CASE("ctl: cap, active paths and first window are what the formula says", "
     REQUIRE(b->cap_active_o == active);
     REQUIRE(b->cap_window_o == std::max<uint64_t>(pkt, cap / active));
   }
+}
+
+TEST_CASE("ctl: a path fires when its deadline has passed, whatever is armed around it", "[ctl][random]") {
+  constexpr uint32_t kSrtt = 40, kVar4 = 20, kProbeMin = 50;
+  constexpr uint64_t kSlack = 200;  // a round of the ring and the offers that wait in it
+  Bench<Vctl_parts> b("parts");
+  Rng rng(seed(), 320);
+  quiet(b.dut());
+  b->probe_min_i = kProbeMin;
+  b->srtt_i = kSrtt;
+  b->var4_i = kVar4;
+  b->now_i = 0xfffffe00;  // the clock wraps early
+  b.reset();
+  b.ticks(8);  // the ring is cleared
+  struct Path {
+    bool armed = false;
+    uint64_t since = 0, wait = 0;
+  };
+  Path paths[8];
+  uint64_t next_set = 0, fired = 0, idle = 0, t = 0;
+  int taken = -1;  // its path must be armed or disarmed
+  const auto set = [&](unsigned key, bool armed, bool probing = false) {
+    const unsigned backoff = static_cast<unsigned>(rng.below(4));
+    b->set_i = 1;
+    b->set_key_i = static_cast<uint8_t>(key);
+    b->set_armed_i = armed;
+    b->set_probing_i = probing;
+    b->set_backoff_i = static_cast<uint8_t>(backoff);
+    paths[key] = {armed, t, probing ? std::max(kProbeMin, kSrtt + kVar4) << backoff : 2 * kSrtt};
+    next_set = t + 3 + rng.below(rng.chance(0.5) ? 10 : 200);
+  };
+  const auto step = [&] {
+    b->fire_ready_i = !b->set_i && taken < 0 && rng.chance(0.5);
+    b.eval();
+    if (b->fire_valid_o) {
+      const Path& p = paths[b->fire_key_o];
+      INFO("cycle " << t << " path " << unsigned{b->fire_key_o});
+      if (!b->set_i) REQUIRE((p.armed && t - p.since >= p.wait));
+      if (b->fire_ready_i) {
+        taken = b->fire_key_o;
+        next_set = t + 3;
+        ++fired;
+        b.progress();
+      }
+    }
+    for (const Path& p : paths) REQUIRE((!p.armed || t - p.since < p.wait + kSlack));
+    idle += b->timer_idle_o;
+    b.tick();
+    b->now_i = b->now_i + 1;
+    b->set_i = 0;
+    ++t;
+  };
+  const auto disarm_all = [&] {
+    for (unsigned key = 0; key < 8; ++key) {
+      set(key, false);
+      for (unsigned i = 0; i < 3; ++i) step();
+    }
+    taken = -1;
+  };
+  disarm_all();  // as the start of a connection does
+  // Alone in the ring, a path is disarmed and its neighbour armed at every distance from there to the cycle
+  // in which the connection leaves the ring, and beyond.
+  for (unsigned before = 3; before < 12; ++before) {
+    for (unsigned behind = 3; behind < 30; ++behind) {
+      set(0, true);
+      for (unsigned i = 0; i < before; ++i) step();
+      set(0, false);
+      for (unsigned i = 0; i < behind; ++i) step();
+      set(1, true);
+      while (taken < 0) step();
+      for (unsigned i = 0; i < 3; ++i) step();
+      set(1, false);
+      taken = -1;
+      for (unsigned i = 0; i < 30; ++i) step();
+      REQUIRE(b->timer_idle_o);
+    }
+  }
+  // And at random. Mostly nothing is armed, so that connections leave the ring all the time.
+  const uint64_t until = t + 300000;
+  while (t < until) {
+    if (t >= next_set) {
+      set(taken >= 0 ? static_cast<unsigned>(taken) : static_cast<unsigned>(rng.below(8)), rng.chance(0.4),
+          rng.chance(0.5));
+      taken = -1;
+    }
+    step();
+  }
+  CHECK(fired > 1000);
+  CHECK(idle > 10000);
+  disarm_all();
+  for (unsigned i = 0; i < 60; ++i) step();
+  CHECK(b->timer_idle_o);
 }
