@@ -17,6 +17,26 @@ package weft_tx_ctl_pkg;
   typedef logic [19:0] rtt_t;           // cycles
   typedef logic [12:0] full_t;          // bytes of a full packet, WIN_OVERHEAD included
 
+  typedef struct packed {   // of a path: what picking needs
+    logic   tail;           // the last PSN sent is unsettled data: the end of a burst
+    count_t open;           // unsettled PSNs
+    room_t  room;
+  } row_t;
+
+  typedef struct packed {   // of a connection: configuration
+    logic        valid;
+    logic [7:0]  num_paths;
+    psn_t        psn;
+    logic [15:0] share;
+    bytes_t      init_cap;
+  } setup_t;
+
+  typedef enum logic [1:0] {
+    LgInit,                 // start as configured
+    LgFail,
+    LgCap                   // new cap
+  } long_e;
+
   // What one ack settled, with the fields of the ack that the windows need.
   typedef struct packed {
     conn_t       conn;

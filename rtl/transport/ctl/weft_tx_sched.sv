@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scheduler of a port: which connection and which path the next packet takes (docs/congestion.md,
-// "Scheduler"). Owns the bytes in flight, the PSNs, and everything a connection's life needs.
+// "Scheduler"). Owns the bytes in flight, the PSNs, and the ready queue.
 //
 // One operation at a time, four cycles each (read, mux, calculate, write), so the tables are plain
 // synchronous RAMs without forwarding: an answered pull, an applied ack, an expired timer, a tail
-// probe, an avail event, the load of a connection. Of the connection being served, the state of all
-// paths stands at a second read port, and the path with most room is always being picked: a pull
-// needs one cycle and reserves a full packet; the answer corrects that. So the next pull leaves
-// when the last is answered: 6 cycles a packet with a core that answers in 3. Long operations
-// (initialise, fail, new cap) stop the others. For the first two the settle engine is held and
-// drained before, so no result of a connection's former life meets the new one.
+// probe, an avail event, the load of a connection. Of the connection being served, weft_tx_rows
+// shows all paths and is always picking the one with most room: a pull needs one cycle and reserves
+// a full packet; the answer corrects that. So the next pull leaves when the last is answered: 6
+// cycles a packet with a core that answers in 3. Long operations (weft_tx_life: start, failure, new
+// cap) stop the others. For the first two the settle engine is held and drained before, so no
+// result of a connection's former life meets the new one. Configuration is in weft_tx_setup.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -131,9 +131,6 @@ module weft_tx_sched
   // to the core, which takes one in 8 cycles; a connection is written every 64 cycles at most.
   localparam int unsigned InitDepth = (NumKeys + 8 * PoolDepth) / 64 + 16;
 
-  if ((NumPorts & (NumPorts - 1)) != 0) begin : gen_bad_ports
-    $error("weft_tx_sched: NumPorts must be a power of two");
-  end
   if ((QuotaBytes & (QuotaBytes - 1)) != 0 || QuotaBytes < 4096) begin : gen_bad_quota
     $error("weft_tx_sched: QuotaBytes must be a power of two, 4096 at least");
   end
@@ -141,13 +138,6 @@ module weft_tx_sched
   typedef logic [ConnW-1:0] cidx_t;
   typedef logic [PathW-1:0] pidx_t;
   typedef logic [KeyW-1:0] key_t;
-  typedef logic [PathW:0] pcnt_t;
-
-  typedef struct packed {       // of a path: what picking needs
-    logic   tail;               // the last PSN sent is unsettled data: the end of a burst
-    count_t open;               // unsettled PSNs
-    room_t  room;
-  } row_t;
 
   typedef struct packed {       // of a path: what sending needs
     psn_t              next;
@@ -168,28 +158,13 @@ module weft_tx_sched
     bytes_t                  inflight;
   } hot_t;
 
-  typedef struct packed {       // of a connection: configuration
-    logic        valid;
-    logic [7:0]  num_paths;
-    psn_t        psn;
-    logic [15:0] share;
-    bytes_t      init_cap;
-  } setup_t;
-
-  typedef enum logic [3:0] {
-    StReset,     // every path gets its own descriptor, no connection is live
-    StIdle,      // choose; the tables are read
-    StMux,       // this path's part of what was read
+  typedef enum logic [2:0] {
+    StReset,  // every path gets its own descriptor, no connection is live
+    StIdle,   // choose; the tables are read
+    StMux,    // this path's part of what was read
     StCalc,
     StWrite,
-    StLgRead,    // long operation: state and configuration of its connection
-    StLgGot,
-    StLgFlush,   // each path: settle what is unsettled
-    StLgPath,    // ... and start it anew
-    StLgCap,     // wait for cap, active paths, window
-    StLgRow,     // each unused path: window of the day
-    StLgHot,     // write the connection back
-    StLgReport   // every packet went back to the core: tell it
+    StLong    // weft_tx_life is at work
   } state_e;
 
   typedef enum logic [2:0] {
@@ -201,90 +176,35 @@ module weft_tx_sched
     OpcLoad
   } op_e;
 
-  typedef enum logic [1:0] {
-    LgInit,
-    LgFail,
-    LgCap
-  } long_e;
-
   // ---- configuration ----------------------------------------------------------------------------
-  cfg_conn_t cfg_conn;
-  cfg_global_t cfg_global;
-  assign cfg_conn = cfg_conn_t'(cfg_i.data[$bits(cfg_conn_t)-1:0]);
-  assign cfg_global = cfg_global_t'(cfg_i.data[$bits(cfg_global_t)-1:0]);
-
-  localparam int unsigned PortBits = $clog2(NumPorts);
-  wire [15:0] cfg_row = cfg_i.index >> PortBits;
-  wire cfg_mine = cfg_i.valid && cfg_i.kind == CfgConn && 32'(cfg_row) < 32'(NumConns)
-      && (cfg_i.index & 16'(NumPorts - 1)) == 16'(Port);
-
-  // Registered first: the configuration bus crosses the chip.
-  logic cfg_conn_q;
-  cidx_t cfg_idx_q;
-  setup_t cfg_setup_q;
-  full_t mtu_q;                // payload of a full packet: one of 256 .. 4096
-  logic [7:0] retry_less_q;    // retry limit - 1
-  assign pkt_o = mtu_q + full_t'(WIN_OVERHEAD);  // no carry: 96 is below 256
-  always_ff @(posedge clk_i) begin
-    if (rst_i) cfg_conn_q <= 1'b0;
-    else cfg_conn_q <= cfg_mine;
-    if (cfg_mine) begin
-      cfg_idx_q <= cidx_t'(cfg_row);
-      cfg_setup_q <= '{
-          valid: cfg_conn.valid,
-          num_paths: cfg_conn.num_paths == '0 ? 8'd1
-              : cfg_conn.num_paths > 8'(PathsPerPort) ? 8'(PathsPerPort) : cfg_conn.num_paths,
-          psn: cfg_conn.tx_psn,
-          share: cfg_conn.share,
-          init_cap: cfg_conn.init_cap[23:22] != '0 ? '1 : cfg_conn.init_cap[21:0]
-      };
-    end
-    if (cfg_i.valid && cfg_i.kind == CfgGlobal) begin
-      mtu_q <= {
-        cfg_global.mtu_log2 >= 4'd12,
-        cfg_global.mtu_log2 == 4'd11,
-        cfg_global.mtu_log2 == 4'd10,
-        cfg_global.mtu_log2 == 4'd9,
-        cfg_global.mtu_log2 <= 4'd8,
-        8'd0
-      };
-      retry_less_q <= cfg_global.retry_limit == '0 ? '0 : cfg_global.retry_limit - 8'd1;
-      probe_min_o <= cfg_global.probe_min[31:20] != '0 ? '1 : cfg_global.probe_min[19:0];
-      rtt_init_o <= cfg_global.rtt_init[31:20] != '0 ? '1 : cfg_global.rtt_init[19:0];
-    end
-  end
-
-  logic lg_read;
+  full_t mtu;
+  logic [7:0] retry_less;
+  logic init_valid, init_pop;
+  cidx_t init_conn;
   setup_t setup_rd;
-  cidx_t lg_conn_q;
-  weft_sdpram #(
-      .data_t(setup_t),
-      .Depth (NumConns)
+  logic lg_read;
+  key_t lg_key;
+  weft_tx_setup #(
+      .Port        (Port),
+      .NumPorts    (NumPorts),
+      .NumConns    (NumConns),
+      .PathsPerPort(PathsPerPort),
+      .InitDepth   (InitDepth)
   ) u_setup (
       .clk_i,
-      .we_i   (cfg_conn_q),
-      .waddr_i(cfg_idx_q),
-      .wdata_i(cfg_setup_q),
-      .re_i   (lg_read),
-      .raddr_i(lg_conn_q),
-      .rdata_o(setup_rd)
-  );
-
-  logic init_valid, init_room, init_pop;
-  cidx_t init_conn;
-  weft_fifo #(
-      .data_t(cidx_t),
-      .Depth (InitDepth)
-  ) u_init (
-      .clk_i,
       .rst_i,
-      .s_valid_i(cfg_conn_q),
-      .s_ready_o(init_room),
-      .s_data_i (cfg_idx_q),
-      .m_valid_o(init_valid),
-      .m_ready_i(init_pop),
-      .m_data_o (init_conn),
-      .count_o  ()
+      .cfg_i,
+      .mtu_o       (mtu),
+      .pkt_o,
+      .retry_less_o(retry_less),
+      .probe_min_o,
+      .rtt_init_o,
+      .init_valid_o(init_valid),
+      .init_ready_i(init_pop),
+      .init_conn_o (init_conn),
+      .re_i        (lg_read),
+      .conn_i      (lg_key[KeyW-1:PathW]),
+      .setup_o     (setup_rd)
   );
 
   // ---- registers of the sequencer ---------------------------------------------------------------
@@ -298,8 +218,7 @@ module weft_tx_sched
   // The connection being served.
   logic cur_valid_q;
   cidx_t cur_conn_q;
-  row_t [PathsPerPort-1:0] cur_row;  // its paths, as of the last write but for `refresh_q`
-  logic refresh_q;             // they were written in the last cycle, and are being read
+  logic refresh_q;             // its rows were written in the last cycle, and are being read
   hot_t cur_q;
   logic cur_more_q;
   logic cur_avail_q;           // an avail event came while a pull was out: no "no more" from it
@@ -326,13 +245,8 @@ module weft_tx_sched
   logic cap_pend_q;            // the connection has a new smallest RTT
   cidx_t cap_conn_q;
   rtt_t cap_rtt_q;
-  long_e lg_q;
   hot_t lg_hot_q;
-  setup_t lg_setup_q;
-  err_e lg_status_q;
   logic lg_was_cur_q;
-  logic lg_start_q;            // first cycle of a path
-  pcnt_t lg_path_q;
 
   // ---- failures to serve ------------------------------------------------------------------------
   // Acks under way when the engine is held may add three.
@@ -372,39 +286,40 @@ module weft_tx_sched
       .count_o  ()
   );
 
-  // ---- pick -------------------------------------------------------------------------------------
-  logic [PathsPerPort-1:0] may_send, tails;
-  room_t [PathsPerPort-1:0] rooms;
-  for (genvar k = 0; k < PathsPerPort; k++) begin : gen_may
-    assign rooms[k] = cur_row[k].room;
-    assign tails[k] = cur_row[k].tail;
-    assign may_send[k] = 8'(k) < cur_q.active && !cur_row[k].room[22]
-        && cur_row[k].open < count_t'(MAX_UNSETTLED);
-  end
-
-  logic win_ok;
-  pidx_t win_path;
-  weft_tx_pick #(
+  // ---- rows of the paths, and the pick ----------------------------------------------------------
+  row_t row_rd, row_wr, win_row;
+  logic row_we, do_op;
+  key_t row_wkey;
+  cidx_t rd_conn;
+  pidx_t rd_path;
+  logic cap_ok, win_ok, win_path_ok, tail_any;
+  pidx_t win_path, tail_path;
+  weft_tx_rows #(
+      .NumConns    (NumConns),
       .PathsPerPort(PathsPerPort)
-  ) u_pick (
+  ) u_rows (
       .clk_i,
-      .en_i  (age_q != '0),
-      .ok_i  (may_send),
-      .room_i(rooms),
-      .ok_o  (win_ok),
-      .path_o(win_path)
+      .we_i       (row_we),
+      .wkey_i     (row_wkey),
+      .wrow_i     (row_wr),
+      .re_i       (do_op),
+      .rkey_i     ({rd_conn, rd_path}),
+      .row_o      (row_rd),
+      .conn_i     (cur_conn_q),
+      .refresh_i  (refresh_q),
+      .pick_i     (age_q != '0),
+      .active_i   (cur_q.active),
+      .inflight_i (cur_q.inflight),
+      .cap_i      (cur_q.cap),
+      .pkt_i      (pkt_o),
+      .cap_ok_o   (cap_ok),
+      .ok_o       (win_ok),
+      .path_o     (win_path),
+      .path_row_o (win_row),
+      .path_ok_o  (win_path_ok),
+      .tail_o     (tail_any),
+      .tail_path_o(tail_path)
   );
-  wire row_t win_row = cur_row[win_path];
-
-  // The cap of the connection: another full packet must fit.
-  logic [22:0] cap_sum_q;
-  logic cap_ok_q;
-  always_ff @(posedge clk_i) begin
-    if (age_q != '0) begin
-      cap_sum_q <= {1'b0, cur_q.inflight} + 23'(pkt_o);
-      cap_ok_q  <= cap_sum_q <= {1'b0, cur_q.cap};
-    end
-  end
 
   // ---- choice -----------------------------------------------------------------------------------
   wire idle = state_q == StIdle && !reload_q;
@@ -416,7 +331,7 @@ module weft_tx_sched
   // What it says may still be sent, if not on the best path.
   wire pickable = cur_valid_q && stale_q == '0 && !refresh_q;
   wire quota_out = quota_q[QuotaW-1];
-  wire blocked = !win_ok || !cap_ok_q;
+  wire blocked = !win_ok || !cap_ok;
 
   wire do_pull = normal && pickable && cur_more_q && !blocked && alloc_ok_i && !pull_busy_q
       && (!rsp_valid_q || (job_free && rsp_pkt && rsp_q.more)) && wait_q == '0
@@ -430,9 +345,9 @@ module weft_tx_sched
   wire may_more = normal && !do_pull && !do_rsp && !do_ack;
   wire do_timer = may_more && fire_valid_i && job_free;
   wire do_tail = may_more && !do_timer && cur_valid_q && !cur_more_q && pull_idle && !refresh_q
-      && tails != '0 && job_free;
+      && tail_any && job_free;
   wire do_avail = may_more && !do_timer && !do_tail && avail_valid_q;
-  wire turn_over = cur_more_q ? (blocked || quota_out) : tails == '0;
+  wire turn_over = cur_more_q ? (blocked || quota_out) : !tail_any;
   wire may_turn = may_more && !do_timer && !do_tail && !do_avail && ready_valid;
   wire do_evict = may_turn && picked && pull_idle && turn_over;
   wire requeue = cur_more_q && !blocked;
@@ -442,15 +357,7 @@ module weft_tx_sched
   assign fire_ready_o = do_timer;
   assign ready_pop = do_load;
 
-  pidx_t tail_path;
-  always_comb begin
-    tail_path = '0;
-    for (int k = PathsPerPort - 1; k >= 0; k--) if (tails[k]) tail_path = pidx_t'(k);
-  end
-
-  wire do_op = do_rsp || do_ack || do_timer || do_tail || do_avail || do_load || do_reload;
-  cidx_t rd_conn;
-  pidx_t rd_path;
+  assign do_op = do_rsp || do_ack || do_timer || do_tail || do_avail || do_load || do_reload;
   always_comb begin
     rd_conn = cur_conn_q;
     rd_path = rsp_path_q;
@@ -461,48 +368,12 @@ module weft_tx_sched
     else if (do_tail) rd_path = tail_path;
     else if (do_avail) rd_conn = avail_conn_q;
     else if (do_load) rd_conn = ready_conn;
-    if (state_q == StLgRead || state_q == StLgFlush) begin
-      rd_conn = lg_conn_q;
-      rd_path = pidx_t'(lg_path_q);
-    end
+    if (state_q == StLong) {rd_conn, rd_path} = lg_key;
   end
 
   // ---- tables -----------------------------------------------------------------------------------
   logic rd_en;
-  assign rd_en = do_op || state_q == StLgRead || (state_q == StLgFlush && lg_start_q);
-
-  // Twice: of one path, for the operations; of all paths of the connection being served.
-  row_t row_rd, row_wr;
-  logic row_we;
-  key_t row_wkey;
-  weft_sdpram #(
-      .data_t(row_t),
-      .Depth (NumKeys),
-      .Style ("block")
-  ) u_row (
-      .clk_i,
-      .we_i   (row_we),
-      .waddr_i(row_wkey),
-      .wdata_i(row_wr),
-      .re_i   (do_op),
-      .raddr_i({rd_conn, rd_path}),
-      .rdata_o(row_rd)
-  );
-  for (genvar k = 0; k < PathsPerPort; k++) begin : gen_row
-    weft_sdpram #(
-        .data_t(row_t),
-        .Depth (NumConns),
-        .Style ("block")
-    ) u_row_cur (
-        .clk_i,
-        .we_i   (row_we && row_wkey[PathW-1:0] == pidx_t'(k)),
-        .waddr_i(row_wkey[KeyW-1:PathW]),
-        .wdata_i(row_wr),
-        .re_i   (refresh_q),
-        .raddr_i(cur_conn_q),
-        .rdata_o(cur_row[k])
-    );
-  end
+  assign rd_en = do_op || lg_read || cmd_o;
 
   hot_t hot_rd, hot_wr;
   logic hot_we;
@@ -546,7 +417,7 @@ module weft_tx_sched
   bytes_t cand_q;              // window the ack wants
   room_t give_q;               // room given back, without the window
   bytes_t less_q;              // bytes no longer in flight
-  wire full_t rsp_spare = rsp_pkt ? mtu_q - full_t'(rsp_q.desc.len) : pkt_o;  // reserved in vain
+  wire full_t rsp_spare = rsp_pkt ? mtu - full_t'(rsp_q.desc.len) : pkt_o;  // reserved in vain
 
   // ---- calculate --------------------------------------------------------------------------------
   room_t room_q;               // room without the window
@@ -578,7 +449,7 @@ module weft_tx_sched
       inflight_q <= hot_q.inflight - less_q;
       // Below the limit of at most 255, so it cannot overflow.
       unans_q <= st_q.unans + 8'(op_q == OpcTimer && st_q.probed);
-      dead_q <= op_q == OpcTimer && st_q.probed && st_q.unans >= retry_less_q;
+      dead_q <= op_q == OpcTimer && st_q.probed && st_q.unans >= retry_less;
       act_q <= hot_q.live && (op_q != OpcTimer || row_q.open != '0);
       psn_q <= st_q.next - psn_t'(is_probe && st_q.last_probe);
       next_q <= st_q.next + psn_t'(!(is_probe && st_q.last_probe));
@@ -599,11 +470,63 @@ module weft_tx_sched
   wire push_other = (ack && hot_q.more && !hot_q.queued && !is_cur_q)
       || (avail && !hot_q.queued && !is_cur_q);
   wire room_t room_sum = room_q + room_t'(cwnd_q);
-  wire lg_row = state_q == StLgRow && (lg_q == LgInit || lg_hot_q.fresh[pidx_t'(lg_path_q)]);
 
+  // ---- long operations --------------------------------------------------------------------------
+  logic lg_ends, lg_got, lg_path_we, lg_row_we, lg_hot_we;
+  long_e lg_kind;
+  setup_t lg_setup;
   bytes_t cap_value, cap_window;
   logic [7:0] cap_active;
+  weft_tx_life #(
+      .NumConns    (NumConns),
+      .PathsPerPort(PathsPerPort)
+  ) u_life (
+      .clk_i,
+      .rst_i,
+      .start_i     (do_cap || do_long),
+      .kind_i      (do_cap ? LgCap : fail_pend ? LgFail : LgInit),
+      .conn_i      (cap_pend_q ? cap_conn_q : fail_pend ? cidx_t'(fail_req.conn) : init_conn),
+      .status_i    (fail_req.status),
+      .min_rtt_i   (cap_rtt_q),
+      .pkt_i       (pkt_o),
+      .ends_o      (lg_ends),
+      .kind_o      (lg_kind),
+      .key_o       (lg_key),
+      .read_o      (lg_read),
+      .got_o       (lg_got),
+      .live_i      (hot_rd.live),
+      .setup_i     (setup_rd),
+      .fresh_i     (lg_hot_q.fresh),
+      .cmd_o,
+      .cmd_done_i,
+      .quiet_i,
+      .path_we_o   (lg_path_we),
+      .row_we_o    (lg_row_we),
+      .hot_we_o    (lg_hot_we),
+      .setup_o     (lg_setup),
+      .cap_o       (cap_value),
+      .active_o    (cap_active),
+      .window_o    (cap_window),
+      .fail_valid_o,
+      .fail_ready_i,
+      .fail_o,
+      .evt_fail_o
+  );
+  assign fail_pop = do_long && fail_pend;
+  assign init_pop = do_long && !fail_pend;
+  assign cmd_key_o = lg_key;
+  assign cmd_init_o = lg_kind == LgInit;
+  assign cmd_live_o = lg_kind == LgInit && lg_setup.valid;
+  assign cmd_psn_o = lg_setup.psn;
 
+  always_ff @(posedge clk_i) begin
+    if (lg_got) begin
+      lg_hot_q <= hot_rd;
+      lg_was_cur_q <= cur_valid_q && cur_conn_q == lg_key[KeyW-1:PathW] && lg_kind != LgCap;
+    end
+  end
+
+  // ---- what is written --------------------------------------------------------------------------
   always_comb begin
     row_we = (write && op_q == OpcRsp) || probe || ack;
     row_wkey = {conn_q, path_q};
@@ -621,9 +544,9 @@ module weft_tx_sched
           room: win_row.room - room_t'(pkt_o)
       };
     end
-    if (lg_row) begin
+    if (lg_row_we) begin
       row_we = 1'b1;
-      row_wkey = {lg_conn_q, pidx_t'(lg_path_q)};
+      row_wkey = lg_key;
       row_wr = '{tail: 1'b0, open: '0, room: room_t'(cap_window) - room_t'(pkt_o)};
     end
   end
@@ -646,15 +569,15 @@ module weft_tx_sched
         hot_wr.inflight = cur_q.inflight + bytes_t'(pkt_o);
       end
     end
-    if (state_q == StLgHot) begin
+    if (lg_hot_we) begin
       hot_we = 1'b1;
-      hot_wconn = lg_conn_q;
+      hot_wconn = lg_key[KeyW-1:PathW];
       hot_wr = lg_hot_q;
       hot_wr.queued = lg_hot_q.queued && !lg_was_cur_q;
       hot_wr.cap = cap_value;
       hot_wr.active = cap_active;
-      if (lg_q != LgCap) begin
-        hot_wr.live = lg_q == LgInit && lg_setup_q.valid;
+      if (lg_kind != LgCap) begin
+        hot_wr.live = lg_kind == LgInit && lg_setup.valid;
         hot_wr.more = 1'b0;
         hot_wr.fresh = '1;
         hot_wr.inflight = '0;
@@ -682,10 +605,10 @@ module weft_tx_sched
       st_wr.probed = 1'b0;
       st_wr.unans  = '0;
     end
-    if (state_q == StLgPath) begin
-      st_we = lg_q == LgInit;
-      st_wkey = {lg_conn_q, pidx_t'(lg_path_q)};
-      st_wr = '{next: lg_setup_q.psn, tail: st_rd.tail, default: '0};
+    if (lg_path_we) begin
+      st_we = lg_kind == LgInit;
+      st_wkey = lg_key;
+      st_wr = '{next: lg_setup.psn, tail: st_rd.tail, default: '0};
     end
     if (state_q == StReset) begin
       st_we = 1'b1;
@@ -698,12 +621,12 @@ module weft_tx_sched
   assign push_conn = write ? conn_q : cur_conn_q;
 
   // ---- settle engine, windows, timers -----------------------------------------------------------
-  assign hold_o = drain || state_q == StReset || lg_q != LgCap;
+  assign hold_o = drain || state_q == StReset || lg_kind != LgCap;
   assign append_o = send;
   assign tail_o = st_q.tail;
   assign append_psn_o = psn_q;
   assign append_desc_o = rsp_q.desc;
-  assign next_we_o = send || probe || (state_q == StLgPath && lg_q == LgInit) || state_q == StReset;
+  assign next_we_o = send || probe || (lg_path_we && lg_kind == LgInit) || state_q == StReset;
   assign next_key_o = st_wkey;
   assign next_psn_o = st_wr.next;
 
@@ -711,17 +634,17 @@ module weft_tx_sched
   assign apply_drop_o = !act_q;
   assign apply_limited_o = limited_q;
   assign apply_cwnd_o = cwnd_q;
-  assign init_path_o = lg_row;
-  assign init_zero_o = lg_q == LgInit;
-  assign init_conn_o = state_q == StLgHot && lg_q == LgInit;
-  assign init_key_o = {lg_conn_q, pidx_t'(lg_path_q)};
+  assign init_path_o = lg_row_we;
+  assign init_zero_o = lg_kind == LgInit;
+  assign init_conn_o = lg_hot_we && lg_kind == LgInit;
+  assign init_key_o = lg_key;
   assign init_cwnd_o = cap_window;
 
   // Nothing is unsettled: disarm. (By an ack, a pull that came back empty, or found out late.)
   wire empty = (ack && open_q == '0) || (write && op_q == OpcRsp && !rsp_pkt && open_q == '0)
       || (write && op_q == OpcTimer && !act_q);
   wire rearm = ack && prep_fresh_i && st_q.unans != '0;
-  assign set_o = send || probe || rearm || empty || state_q == StLgPath;
+  assign set_o = send || probe || rearm || empty || lg_path_we;
   assign set_key_o = st_wkey;
   assign set_armed_o = send || probe || (rearm && !empty);
   assign set_probing_o = !send;
@@ -732,43 +655,12 @@ module weft_tx_sched
       || (ack && res_i.status != ErrOk) || err_take;
   assign fail_status = err_take ? ErrMemError : op_q == OpcAck ? res_i.status : ErrRetryLimit;
 
-  // ---- cap --------------------------------------------------------------------------------------
-  logic cap_done;
-  weft_tx_cap u_cap (
-      .clk_i,
-      .rst_i,
-      .start_i    (state_q == StLgCap && lg_start_q),
-      .sampled_i  (lg_q == LgCap),
-      .share_i    (lg_setup_q.share),
-      .min_rtt_i  (cap_rtt_q),
-      .init_cap_i (lg_setup_q.init_cap),
-      .num_paths_i(lg_setup_q.num_paths),
-      .pkt_i      (pkt_o),
-      .done_o     (cap_done),
-      .cap_o      (cap_value),
-      .active_o   (cap_active),
-      .window_o   (cap_window)
-  );
-
   // ---- sequencer --------------------------------------------------------------------------------
-  assign lg_read = state_q == StLgRead;
-  assign fail_pop = do_long && fail_pend;
-  assign init_pop = do_long && !fail_pend;
-  wire last_path = lg_path_q == pcnt_t'(PathsPerPort - 1);
-
-  assign cmd_o = state_q == StLgFlush && lg_start_q;
-  assign cmd_key_o = {lg_conn_q, pidx_t'(lg_path_q)};
-  assign cmd_init_o = lg_q == LgInit;
-  assign cmd_live_o = lg_q == LgInit && lg_setup_q.valid;
-  assign cmd_psn_o = lg_setup_q.psn;
-
   always_ff @(posedge clk_i) begin
     if (rst_i) begin
       state_q <= StReset;
       reset_q <= '0;
-      lg_q <= LgCap;
     end else begin
-      lg_start_q <= 1'b0;
       unique case (state_q)
         StReset: begin
           reset_q <= reset_q + 1'b1;
@@ -776,37 +668,12 @@ module weft_tx_sched
         end
         StIdle: begin
           if (do_op) state_q <= StMux;
-          if (do_cap || do_long) state_q <= StLgRead;
-          if (do_cap) lg_q <= LgCap;
-          else if (do_long) lg_q <= fail_pend ? LgFail : LgInit;
+          if (do_cap || do_long) state_q <= StLong;
         end
         StMux: state_q <= StCalc;
         StCalc: state_q <= StWrite;
         StWrite: state_q <= StIdle;
-        StLgRead: state_q <= StLgGot;
-        StLgGot: begin
-          lg_start_q <= 1'b1;
-          state_q <= lg_q == LgCap ? StLgCap : StLgFlush;
-          if (lg_q == LgFail && !hot_rd.live) begin  // it failed already
-            state_q <= StIdle;
-            lg_q <= LgCap;
-          end
-        end
-        StLgFlush: if (cmd_done_i) state_q <= StLgPath;
-        StLgPath: begin
-          lg_start_q <= 1'b1;
-          state_q <= !last_path ? StLgFlush : lg_q == LgInit ? StLgCap : StLgHot;
-        end
-        StLgCap: if (cap_done) state_q <= StLgRow;
-        StLgRow: if (last_path) state_q <= StLgHot;
-        StLgHot: begin
-          state_q <= lg_q == LgCap ? StIdle : StLgReport;
-        end
-        StLgReport:
-        if (quiet_i) begin
-          state_q <= StIdle;
-          lg_q <= LgCap;
-        end
+        StLong: if (lg_ends) state_q <= StIdle;
         default: state_q <= StIdle;
       endcase
     end
@@ -816,16 +683,7 @@ module weft_tx_sched
           : do_avail ? OpcAvail : OpcLoad;
       conn_q <= rd_conn;
       path_q <= rd_path;
-      lg_conn_q <= cap_pend_q ? cap_conn_q : fail_pend ? cidx_t'(fail_req.conn) : init_conn;
-      lg_status_q <= fail_req.status;
     end
-    if (state_q == StLgGot) begin
-      lg_hot_q <= hot_rd;
-      lg_setup_q <= setup_rd;
-      lg_was_cur_q <= cur_valid_q && cur_conn_q == lg_conn_q && lg_q != LgCap;
-    end
-    if (state_q == StIdle || state_q == StLgCap) lg_path_q <= '0;
-    else if (state_q == StLgPath || state_q == StLgRow) lg_path_q <= lg_path_q + 1'b1;
   end
 
   // ---- the connection being served --------------------------------------------------------------
@@ -856,9 +714,9 @@ module weft_tx_sched
         end
         reload_q <= 1'b0;
       end
-      if (do_evict || (state_q == StLgHot && lg_was_cur_q)) cur_valid_q <= 1'b0;
-      if (state_q == StLgHot && lg_q == LgCap && cur_valid_q) reload_q <= 1'b1;
-      if (state_q == StLgHot && lg_was_cur_q) cur_more_q <= 1'b0;
+      if (do_evict || (lg_hot_we && lg_was_cur_q)) cur_valid_q <= 1'b0;
+      if (lg_hot_we && lg_kind == LgCap && cur_valid_q) reload_q <= 1'b1;
+      if (lg_hot_we && lg_was_cur_q) cur_more_q <= 1'b0;
 
       if (write && op_q == OpcRsp) begin
         cur_more_q <= (rsp_q.kind == PullRetry) || (rsp_pkt && rsp_q.more) || cur_avail_q;
@@ -907,7 +765,7 @@ module weft_tx_sched
     end
   end
 
-  // ---- avail, jobs, failure ---------------------------------------------------------------------
+  // ---- avail, jobs ------------------------------------------------------------------------------
   assign avail_ready_o = !avail_valid_q;
   assign job_valid_o = job_valid_q;
   assign job_o = job_q;
@@ -917,7 +775,6 @@ module weft_tx_sched
       avail_valid_q <= 1'b0;
       job_valid_q   <= 1'b0;
       job_again_q   <= 1'b0;
-      fail_valid_o  <= 1'b0;
       cap_pend_q    <= 1'b0;
       err_valid_q   <= 1'b0;
     end else begin
@@ -935,9 +792,6 @@ module weft_tx_sched
         job_again_q <= 1'b0;
       end
 
-      if (state_q == StLgReport && quiet_i) fail_valid_o <= 1'b1;
-      else if (fail_ready_i) fail_valid_o <= 1'b0;
-
       if (ack && prep_newmin_i) cap_pend_q <= 1'b1;
       else if (do_cap) cap_pend_q <= 1'b0;
     end
@@ -947,8 +801,6 @@ module weft_tx_sched
       cap_conn_q <= conn_q;
       cap_rtt_q  <= prep_rtt_i;
     end
-    if (state_q == StLgReport)
-      fail_o <= '{conn: conn_t'(lg_conn_q), status: lg_q == LgFail ? lg_status_q : ErrOk};
     if (send || probe)
       job_q <= '{
           probe: probe,
@@ -983,23 +835,20 @@ module weft_tx_sched
     evt_probe_again_o <= probe && st_q.last_probe && !rst_i;
     evt_pull_none_o <= write && op_q == OpcRsp && rsp_q.kind == PullNone && !rst_i;
     evt_pull_retry_o <= write && op_q == OpcRsp && rsp_q.kind == PullRetry && !rst_i;
-    evt_fail_o <= state_q == StLgReport && quiet_i && lg_q == LgFail && !rst_i;
   end
 
-  `WEFT_IMPLIES(InitQueueHolds, cfg_conn_q, init_room);
   `WEFT_IMPLIES(FailQueueHolds, fail_push, fail_room);
   `WEFT_IMPLIES(ReadyQueueHolds, ready_push, ready_room);
   `WEFT_IMPLIES(OneAnswerAPull, pull_rsp_valid_i, pull_busy_q && !pull_valid_o);
   `WEFT_IMPLIES(AnswerHasRoom, pull_rsp_valid_i, !rsp_valid_q || (write && op_q == OpcRsp));
-  `WEFT_IMPLIES(PacketFits, send, rsp_q.desc.len <= mtu_q);
+  `WEFT_IMPLIES(PacketFits, send, rsp_q.desc.len <= mtu);
   `WEFT_IMPLIES(ProbeHasPsn, probe && !st_q.last_probe, row_q.open < count_t'(HIST_BITS));
   `WEFT_IMPLIES(OpenBounded, row_we, row_wr.open <= count_t'(HIST_BITS));
-  `WEFT_IMPLIES(PickHolds, do_pull, may_send[win_path]);
+  `WEFT_IMPLIES(PickHolds, do_pull, win_path_ok);
   `WEFT_IMPLIES(InflightNotNegative, ack || (write && op_q == OpcRsp), hot_q.inflight >= less_q);
   `WEFT_IMPLIES(SettledWasOpen, ack, row_q.open >= res_i.psns);
   `WEFT_HOLD(PullHolds, pull_valid_o, pull_ready_i, pull_conn_o);
   `WEFT_HOLD(JobHolds, job_valid_o, job_ready_i, job_o);
-  `WEFT_HOLD(FailHolds, fail_valid_o, fail_ready_i, fail_o);
 
 endmodule
 
