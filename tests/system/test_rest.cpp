@@ -125,6 +125,9 @@ TEST_CASE("system: the nodes' counters agree with what was seen on the wire", "[
   CHECK(sum.at("tx.data") == o.traffic.data_packets);
   CHECK(sum.at("tx.acks") == o.traffic.acks);
   CHECK(sum.at("tx.probes") == o.traffic.probes);
+  CHECK(sum.at("ctl.probe_copy") > 0);
+  CHECK(sum.at("tx.probes") ==
+        sum.at("ctl.probe_tail") + sum.at("ctl.probe_timer") + sum.at("ctl.probe_copy"));
   CHECK(sum.at("tx.frames") == o.traffic.data_packets + o.traffic.acks + o.traffic.probes);
   CHECK(sum.at("rx.frames") == o.fabric.delivered);
   CHECK(sum.at("rx.bytes") == o.traffic.written_payload_bytes);

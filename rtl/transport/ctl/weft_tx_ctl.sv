@@ -178,6 +178,7 @@ module weft_tx_ctl
       .evt_probe_tail_o (cnt_o.probe_tail),
       .evt_probe_timer_o(cnt_o.probe_timer),
       .evt_probe_again_o(cnt_o.probe_again),
+      .evt_probe_copy_o (cnt_o.probe_copy),
       .evt_pull_none_o  (cnt_o.pull_none),
       .evt_pull_retry_o (cnt_o.pull_retry),
       .evt_fail_o       (cnt_o.fail)

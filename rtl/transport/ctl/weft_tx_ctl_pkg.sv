@@ -63,9 +63,10 @@ package weft_tx_ctl_pkg;
     logic  data;         // data packet handed to the frame builder
     plen_t data_bytes;   // its payload
     logic  retx;         // ... and it is a resend
-    logic  probe_tail;   // probe right behind a burst (its copy on a lossy port is not counted)
+    logic  probe_tail;   // probe right behind a burst
     logic  probe_timer;  // probe of a silent path
     logic  probe_again;  // the latter repeats the PSN of the last probe
+    logic  probe_copy;   // second copy of a tail probe, on a lossy port
     logic  ack_taken;
     logic  ack_old;      // settled before, or another epoch's, or the connection is down
     logic  ack_bad;      // acknowledges what was never sent, or a path that does not exist

@@ -118,6 +118,7 @@ module weft_tx_sched
     output logic  evt_probe_tail_o,
     output logic  evt_probe_timer_o,
     output logic  evt_probe_again_o,
+    output logic  evt_probe_copy_o,
     output logic  evt_pull_none_o,
     output logic  evt_pull_retry_o,
     output logic  evt_fail_o
@@ -833,6 +834,7 @@ module weft_tx_sched
     evt_probe_tail_o <= probe && op_q == OpcTail && !rst_i;
     evt_probe_timer_o <= probe && op_q == OpcTimer && !rst_i;
     evt_probe_again_o <= probe && st_q.last_probe && !rst_i;
+    evt_probe_copy_o <= job_valid_q && job_again_q && job_ready_i && !rst_i;
     evt_pull_none_o <= write && op_q == OpcRsp && rsp_q.kind == PullNone && !rst_i;
     evt_pull_retry_o <= write && op_q == OpcRsp && rsp_q.kind == PullRetry && !rst_i;
   end

@@ -80,7 +80,7 @@ module ctl_flat
     output logic [31:0] job_tag_o,
     input  wire         err_valid_i,
     input  wire  [11:0] err_conn_i,
-    output logic [13:0] events_o,  // tx_ctl_cnt_t without the byte count
+    output logic [14:0] events_o,  // tx_ctl_cnt_t without the byte count
     output logic [12:0] event_bytes_o,
     output logic        idle_o
 );
@@ -219,6 +219,7 @@ module ctl_flat
     cnt.ack_bad,
     cnt.ack_old,
     cnt.ack_taken,
+    cnt.probe_copy,
     cnt.probe_again,
     cnt.probe_timer,
     cnt.probe_tail,

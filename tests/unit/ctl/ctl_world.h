@@ -76,7 +76,8 @@ struct Ack {
 };
 
 struct Counts {
-  uint64_t data = 0, retx = 0, probe_tail = 0, probe_timer = 0, probe_again = 0, taken = 0, old = 0, bad = 0;
+  uint64_t data = 0, retx = 0, probe_tail = 0, probe_timer = 0, probe_again = 0, probe_copy = 0, taken = 0,
+           old = 0, bad = 0;
   uint64_t delivered = 0, lost = 0, cut = 0, none = 0, put_off = 0, fail = 0;
 };
 
@@ -565,11 +566,11 @@ class World {
   void count() {
     const uint32_t e = bench->events_o;
     if (!e) return;
-    uint64_t* fields[] = {&counts.data,        &counts.retx,  &counts.probe_tail, &counts.probe_timer,
-                          &counts.probe_again, &counts.taken, &counts.old,        &counts.bad,
-                          &counts.delivered,   &counts.lost,  &counts.cut,        &counts.none,
-                          &counts.put_off,     &counts.fail};
-    for (unsigned i = 0; i < 14; ++i) *fields[i] += (e >> i) & 1;
+    uint64_t* fields[] = {&counts.data,        &counts.retx,       &counts.probe_tail, &counts.probe_timer,
+                          &counts.probe_again, &counts.probe_copy, &counts.taken,      &counts.old,
+                          &counts.bad,         &counts.delivered,  &counts.lost,       &counts.cut,
+                          &counts.none,        &counts.put_off,    &counts.fail};
+    for (unsigned i = 0; i < 15; ++i) *fields[i] += (e >> i) & 1;
   }
 
  public:

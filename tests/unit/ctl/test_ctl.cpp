@@ -508,10 +508,12 @@ TEST_CASE("ctl: tail probes go out twice on a lossy port only", "[ctl]") {
     require_clean(w);
     w.s.loss = 0;
     unsigned probes = 0;
+    const uint64_t copies = w.counts.probe_copy;
     w.on_job = [&](const Frame& f) { probes += f.probe; };
     w.post(0, 3, 4096);
     require_clean(w);
     CHECK(probes == (lossy ? 2 : 1));
+    CHECK(w.counts.probe_copy - copies == probes - 1);
   }
 }
 
