@@ -15,6 +15,11 @@ namespace {
 constexpr std::uint32_t kGone = 0xffffffff;  // how a register of a node reads that cannot answer
 constexpr int kPolls = 100'000;              // rounds of a wait that a working node ends long before
 
+// High half of CPU_STATUS: what the firmware writes once it runs ('W', its version; see sw/firmware/cpu_m.c),
+// and the byte that the node puts on top of it when the CPU has trapped.
+constexpr std::uint32_t kFirmwareRuns = 0x5701;
+constexpr std::uint32_t kTrapped = 0xee;
+
 std::uint32_t cycles(double us, double mhz) {
   return static_cast<std::uint32_t>(std::lround(us * mhz));
 }
@@ -70,12 +75,17 @@ Status Device::load_firmware(std::span<const std::uint8_t> image) {
   hal_->csr_write(regs::kCtrl, regs::kCtrlCpuRun.put(1));
   std::uint32_t status;
   for (int i = 0; (status = hal_->csr_read(regs::kCpuStatus)) == 0; ++i) {
-    if (i == kPolls) return Status::error("CPU_STATUS: 0, the firmware does not start");
+    if (i == kPolls)
+      return Status::error(fmt::format("CPU_STATUS: 0 after {} reads, the firmware does not start", kPolls));
     hal_->relax();
   }
+  if (status >> 16 == kFirmwareRuns) return {};
+  const char* why = "not what this driver's firmware reports";
   if (status == kGone)
-    return Status::error(fmt::format("CPU_STATUS: {:#010x}: the node does not answer any more", status));
-  return {};
+    why = "the node does not answer any more";
+  else if (status >> 24 == kTrapped)
+    why = "CPU-M trapped, on an illegal instruction or access of the firmware";
+  return Status::error(fmt::format("CPU_STATUS: {:#010x}: {}", status, why));
 }
 
 void Device::configure(unsigned table, unsigned index, const std::array<std::uint32_t, 16>& words) {

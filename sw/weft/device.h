@@ -79,8 +79,8 @@ class Device {
   const Caps& caps() const { return caps_; }
   Hal& hal() { return *hal_; }
 
-  // Loads the image (bytes of little-endian 32-bit words) and starts CPU-M; waits until it reports that it
-  // runs.
+  // Loads the image (bytes of little-endian 32-bit words) and starts CPU-M; waits until its firmware reports
+  // that it runs. A CPU that traps, stays silent, or reports anything else is an error.
   Status load_firmware(std::span<const std::uint8_t> image);
   void set_port(unsigned port, const PortAddress& address);
   Status set_transport(const TransportConfig& config);

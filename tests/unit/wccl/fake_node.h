@@ -33,7 +33,7 @@ class FakeNode : public Hal {
     regs[regs::kCaps1] = regs::kCaps1NumRegions.put(64) | regs::kCaps1NumSems.put(256);
     regs[regs::kCaps2] = regs::kCaps2NumSubgraphs.put(64);
     regs[regs::kIdle] = regs::kIdleResetDone.put(1);
-    regs[regs::kCpuStatus] = 1;
+    regs[regs::kCpuStatus] = 0x57010000;
   }
 
   std::map<std::uint32_t, std::uint32_t> regs;  // what a read answers

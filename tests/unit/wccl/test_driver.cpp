@@ -62,6 +62,35 @@ TEST_CASE("case rtl 15: a node that reads as all ones is an error, not a node", 
         "CPU_STATUS: 0xffffffff: the node does not answer any more");
 }
 
+TEST_CASE("driver: firmware that traps, stays silent or is another's does not count as running", "[driver]") {
+  // The status comes a few reads after the start, as that of a CPU that boots.
+  struct Booting : FakeNode {
+    unsigned silent = 0;
+    std::uint32_t csr_read(std::uint32_t addr) override {
+      if (addr == regs::kCpuStatus && silent != 0) return --silent, 0;
+      return FakeNode::csr_read(addr);
+    }
+  } node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  const std::uint8_t image[8] = {};
+  const auto loaded = [&](std::uint32_t status) {
+    node.silent = 3;
+    node.regs[regs::kCpuStatus] = status;
+    return device.value().load_firmware(image).text();
+  };
+  CHECK(loaded(0x57010000) == "");
+  CHECK(loaded(0x5701ffff) == "");  // it counts requests there
+  const std::string trap = ": CPU-M trapped, on an illegal instruction or access of the firmware";
+  CHECK(loaded(0xee000000) == "CPU_STATUS: 0xee000000" + trap);
+  CHECK(loaded(0xee010007) == "CPU_STATUS: 0xee010007" + trap);  // after it had reported
+  CHECK(loaded(0) == "CPU_STATUS: 0 after 100000 reads, the firmware does not start");
+  for (std::uint32_t other : {0x00000001U, 0x57020000U, 0x57000000U, 0x00005701U})
+    CHECK(loaded(other).find(": not what this driver's firmware reports") != std::string::npos);
+  CHECK(device.value().load_firmware({image, 7}).text() ==
+        "firmware image: 7 bytes, expected a multiple of 4");
+}
+
 TEST_CASE("driver: a reset that does not end is told", "[driver]") {
   FakeNode node;
   node.regs[regs::kIdle] = 0;
