@@ -5,8 +5,9 @@ C++ tests are Catch2 programs registered by weft_test(); Python ones are unittes
 under tests/, where a line NEEDS = ["target", ...] names what must be built first. Every test case
 runs in a process of its own, several at a time, the slowest of last time first. The pattern is the
 name of a program (fifo), a glob over test names ("fifo: data*"), or without a wildcard a part of a
-test's name. The last line is `N passed, N failed`; exit status 1 if anything failed, or nothing
-matched.
+test's name. The last line is `N passed, N failed`, and `, N skipped` if any were, each named above
+it with its reason; exit status 1 if anything failed, or nothing matched. Only a Python test can be
+skipped (skipTest), for what the machine forbids; what set-up installs is never missing.
 """
 import argparse
 import ast
@@ -24,6 +25,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TEST_CASE = re.compile(r'\b(?:TEST_CASE|TEMPLATE_TEST_CASE|TEST_CASE_METHOD|SCENARIO)\w*\s*\(([^{;]*)')
 NEEDS = re.compile(r'^NEEDS = (\[[^\]]*\])', re.M)
+SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
+SKIP_STATUS = 77  # of a child whose one test was skipped
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -31,6 +34,7 @@ class Test:
     def __init__(self, program, name, command):
         self.program, self.name, self.command = program, name, command
         self.seconds, self.output, self.verdict = 0.0, "", ""
+        self.skipped = ""  # why it was not run
 
 
 def names_in_source(path):
@@ -122,7 +126,11 @@ def child(path, method):
     module = __import__(os.path.basename(path)[:-len(".py")])
     suite = unittest.defaultTestLoader.loadTestsFromName(method, module)
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=0).run(suite)
-    return 0 if result.wasSuccessful() and result.testsRun else 1
+    if not result.wasSuccessful() or not result.testsRun:
+        return 1
+    for _, reason in result.skipped:
+        print("SKIPPED: " + reason.replace("\n", " "))
+    return SKIP_STATUS if result.skipped else 0
 
 
 def execute(test, env, limit_s):
@@ -138,8 +146,16 @@ def execute(test, env, limit_s):
         out, _ = process.communicate()
         test.verdict = f"still running after {limit_s} s: stopped"
     test.output = out.decode("utf-8", "replace")
+    if test.verdict == f"exit status {SKIP_STATUS}" and (reasons := SKIPPED.findall(test.output)):
+        test.skipped, test.verdict = "; ".join(reasons), ""
     test.seconds = time.monotonic() - start
     return test
+
+
+def closing(passed, failed, skipped):
+    lines = [f"SKIPPED {test.name} ({test.program}): {test.skipped}" for test in skipped]
+    lines.append(f"{passed} passed, {failed} failed" + (f", {len(skipped)} skipped" if skipped else ""))
+    return "\n".join(lines)
 
 
 def main():
@@ -208,7 +224,7 @@ def main():
         times = {}
     tests.sort(key=lambda test: -times.get(test.name, 1e9))
 
-    passed, failed, terminal = 0, [], sys.stdout.isatty()
+    passed, failed, skipped, terminal = 0, [], [], sys.stdout.isatty()
     with concurrent.futures.ThreadPoolExecutor(max(1, args.jobs)) as pool:
         for future in concurrent.futures.as_completed([pool.submit(execute, test, env, args.limit) for test in tests]):
             test = future.result()
@@ -223,6 +239,8 @@ def main():
                     print(f"    rerun: make test T=\"{test.name}\" SEED={env.get('SEED') or 1}"
                           + (" WAVES=1" if any(p["name"] == test.program and p["waves"] for p in programs) else ""))
                 sys.stdout.flush()
+            elif test.skipped:
+                skipped.append(test)
             else:
                 passed += 1
                 if waves:
@@ -230,7 +248,7 @@ def main():
                     if written:
                         print(written[0] + (f" (and {len(written) - 1} more)" if written[1:] else ""))
             if terminal:
-                print(f"\r\033[K{passed + len(failed)}/{len(tests)} {test.name[:60]}", end="", flush=True)
+                print(f"\r\033[K{passed + len(failed) + len(skipped)}/{len(tests)} {test.name[:60]}", end="", flush=True)
     if terminal:
         print("\r\033[K", end="")
     with open(times_path + ".new", "w", encoding="utf-8") as handle:
@@ -239,7 +257,7 @@ def main():
     slow = sorted(tests, key=lambda test: -test.seconds)[:3]
     if len(tests) > 3 and slow[0].seconds > 10:
         print("slowest: " + ", ".join(f"{test.name} {test.seconds:.0f} s" for test in slow))
-    print(f"{passed} passed, {len(failed) + broken} failed")
+    print(closing(passed, len(failed) + broken, skipped))
     return 1 if failed or broken else 0
 
 

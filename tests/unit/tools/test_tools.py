@@ -38,6 +38,30 @@ class Runner(unittest.TestCase):
         self.assertIn("signal 11", crashed.verdict)
         self.assertEqual(runtests.execute(runtests.Test("p", "n", ["true"]), dict(os.environ), 10).verdict, "")
 
+    def test_a_skipped_test_is_neither_passed_nor_silent(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "test_probe.py")
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write("import unittest\nclass A(unittest.TestCase):\n"
+                             "    def test_whole(self):\n        self.skipTest('no device')\n"
+                             "    def test_part(self):\n        with self.subTest(k=1):\n            self.skipTest('no k')\n"
+                             "    def test_both(self):\n        with self.subTest(k=1):\n            self.skipTest('no k')\n"
+                             "        self.fail('wrong')\n")
+            run = {test.name: runtests.execute(test, dict(os.environ), 60) for test in runtests.python_tests(path, "")}
+        self.assertEqual({name: (test.skipped, test.verdict) for name, test in run.items()},
+                         {"probe: whole": ("no device", ""), "probe: part": ("no k", ""),
+                          "probe: both": ("", "exit status 1")})
+        # The status alone, of a program that gives no reason, is a failure.
+        mute = runtests.execute(runtests.Test("p", "n", ["sh", "-c", "exit 77"]), dict(os.environ), 10)
+        self.assertEqual((mute.skipped, mute.verdict), ("", "exit status 77"))
+
+    def test_closing_lines_name_what_was_skipped(self):
+        absent = runtests.Test("p", "p: b", [])
+        absent.skipped = "no device"
+        self.assertEqual(runtests.closing(3, 1, []), "3 passed, 1 failed")
+        self.assertEqual(runtests.closing(3, 0, [absent]),
+                         "SKIPPED p: b (p): no device\n3 passed, 0 failed, 1 skipped")
+
     def test_targets_that_a_python_test_needs_are_read_from_it(self):
         with tempfile.NamedTemporaryFile("w", suffix=".py") as source:
             source.write('import x\nNEEDS = ["weft", "other"]  # both\n')
