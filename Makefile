@@ -73,7 +73,7 @@ synth:
 	@'$(PYTHON)' sw/tools/synth/synth.py $(if $(REBASELINE),--rebaseline) $(B)
 
 bench:
-	$(SETUP) sim test bench
+	$(SETUP) sim test
 	@sw/tools/build.sh weft all_benches
 	@'$(PYTHON)' sw/tools/bench.py $(B)
 
@@ -82,7 +82,7 @@ format:
 	@'$(PYTHON)' sw/tools/lint.py --fix $(if $(SV),--sv) $(F)
 
 docs:
-	$(SETUP) sim docs
+	$(SETUP) sim
 	@sw/tools/build.sh wire_gen
 	@'$(PYTHON)' sw/tools/docs.py
 
