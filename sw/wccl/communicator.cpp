@@ -39,23 +39,30 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
   if (static_cast<unsigned>(ranks) > device.caps().num_conns)
     return Status::error(
         fmt::format("ranks: {}, but the node has {} connections", ranks, device.caps().num_conns));
-  if (config.sem_base + static_cast<unsigned>(kSemsPerComm) > device.caps().num_sems)
+  if (device.caps().num_sems < static_cast<unsigned>(kSemsPerComm))
+    return Status::error(fmt::format("the node has {} semaphores, but a communicator needs {}",
+                                     device.caps().num_sems, kSemsPerComm));
+  if (device.has_completion_ring())
     return Status::error(
-        fmt::format("sem_base: {}, but the node has {} semaphores and a communicator needs {}",
-                    config.sem_base, device.caps().num_sems, kSemsPerComm));
+        "the device has a communicator already, whose completion ring, connections and subgraphs these "
+        "would be; open it anew");
   Communicator c(device, rank, ranks);
   c.config_ = config;
   c.arena_next_ = config.arena;
   c.arena_end_ = config.arena + config.arena_bytes;
   auto ring = c.take(std::uint64_t{kRingEntries} * weft::wire::Cqe::kBytes, "the completion ring");
   if (!ring.ok()) return ring.status();
-  if (Status s = device.set_completion_ring(ring.value(), kRingEntries); !s.ok()) return s;
   auto scratch = c.take(std::max<std::uint64_t>(config.scratch_bytes, 64), "scratch");
   if (!scratch.ok()) return scratch.status();
   auto region = device.add_region(scratch.value(), std::max<std::uint64_t>(config.scratch_bytes, 64),
                                   {.remote_write = true, .local_read = true, .local_write = true});
   if (!region.ok()) return region.status();
   c.scratch_ = region.value();
+  // Last of what may fail: from here on the device is taken.
+  if (Status s = device.set_completion_ring(ring.value(), kRingEntries); !s.ok()) {
+    device.remove_region(c.scratch_);
+    return s;
+  }
 
   c.info_.rank = rank;
   c.info_.ports = std::move(ports);
@@ -74,7 +81,7 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
     }
   for (int p = 0; p < ranks; ++p)
     for (Sem s : {Sem::kReduce, Sem::kGather, Sem::kCredit, Sem::kReady})
-      device.set_semaphore(sem(config.sem_base, s, p), s == Sem::kCredit ? 1 : 0);
+      device.set_semaphore(sem(s, p), s == Sem::kCredit ? 1 : 0);
   return c;
 }
 
@@ -199,7 +206,6 @@ Result<int> Communicator::add_plan(const Op& op, std::span<const PlanInfo> all) 
       return Status::error(fmt::format("mismatch: rank {} and rank {} give different send_counts", rank_, p));
   }
   Target t;
-  t.sem_base = config_.sem_base;
   for (std::size_t p = 0; p < all.size(); ++p) {
     t.memory.push_back(all[p].memory);
     t.conn.push_back(static_cast<std::uint16_t>(p));
@@ -239,20 +245,29 @@ Result<int> Communicator::add_plan(const Op& op, std::span<const PlanInfo> all) 
   return static_cast<int>(id);
 }
 
+const Communicator::Plan& Communicator::look(int plan) const {
+  static const Plan gone;
+  // A negative number becomes one that is too large.
+  const auto id = static_cast<std::size_t>(plan);
+  return id < plans_.size() && plans_[id].state != State::kGone ? plans_[id] : gone;
+}
+
 Status Communicator::start(int plan) {
-  Plan& p = plans_[static_cast<std::size_t>(plan)];
-  if (p.state != State::kReady)
+  if (look(plan).state != State::kReady)
     return Status::error(fmt::format("rank {}: plan {} is not ready", rank_, plan));
   Status s = device_->post_launch(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
-  if (s.ok()) p.state = State::kRunning;
+  if (s.ok()) plans_[static_cast<std::size_t>(plan)].state = State::kRunning;
   return s;
 }
 
 Status Communicator::abort(int plan) {
+  if (look(plan).state == State::kGone)
+    return Status::error(fmt::format("rank {}: there is no plan {}", rank_, plan));
   return device_->post_abort(static_cast<unsigned>(plan), static_cast<std::uint64_t>(plan));
 }
 
 void Communicator::release(int plan) {
+  if (look(plan).state == State::kGone) return;
   Plan& p = plans_[static_cast<std::size_t>(plan)];
   // Its entries may be overwritten from now on. The ring has room: a plan at rest has no completion
   // outstanding.

@@ -5,11 +5,17 @@
 // the caller has; nothing of it is needed while a plan runs. A plan is prepared once and may be started any
 // number of times: each start is one doorbell, and the host waits for one completion.
 //
-//   comm.connect(all_infos);                                    // infos gathered from all ranks
-//   auto info = comm.describe(op, send, recv);                  // gather these too
-//   auto plan = comm.prepare(op, all_plan_infos);               // mismatching calls are refused, both sides
-//   named while (comm.state(plan) == State::kPreparing) comm.progress(); comm.start(plan); while
-//   (comm.state(plan) == State::kRunning) comm.progress();
+// A device serves one communicator: it takes the completion ring, the first subgraphs and semaphores, and the
+// connections numbered like the ranks. To make another, open the device anew.
+//
+// clang-format off
+//   comm.connect(all_infos);                       // infos gathered from all ranks
+//   auto info = comm.describe(op, send, recv);     // gather these too
+//   auto plan = comm.prepare(op, all_plan_infos);  // calls that do not match are refused, both sides named
+//   while (comm.state(plan.value()) == State::kPreparing) comm.progress();
+//   comm.start(plan.value());                      // as often as wanted
+//   while (comm.state(plan.value()) == State::kRunning) comm.progress();
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -26,7 +32,6 @@ struct CommConfig {
   std::uint64_t arena = 0;  // node memory for rings, entries and scratch: address, multiple of 64
   std::uint64_t arena_bytes = 0;
   std::uint64_t scratch_bytes = 0;  // of it: the largest Sizes::scratch of any plan
-  std::uint16_t sem_base = 0;       // kSemsPerComm semaphores from here are the communicator's
   std::uint64_t seed = 1;           // start PSNs, the same at every rank
   int start_psn = -1;               // >= 0: every path starts there (24 bits); for tests near the wrap
   weft::ConnectionConfig connection;
@@ -53,7 +58,15 @@ struct Buffer {
   std::uint64_t bytes = 0;
 };
 
-enum class State { kPreparing, kReady, kRunning, kFailed, kGone };
+// Of a plan. All changes but those of prepare(), start() and release() happen in progress().
+enum class State {
+  kPreparing,  // the node validates it
+  kReady,      // may be started; its last run, if any, was a success
+  kRunning,
+  kFailed,  // refused by the node, or its last run failed or was aborted: failure() tells why; never starts
+            // again
+  kGone     // released, or no plan ever had this number
+};
 
 // Paths of each connection at a port when ConnectionConfig leaves the choice (0), of `most` that the node
 // has. A path shows a loss with its next packet, so a rank with many peers gives each fewer: about 16 in all,
@@ -62,7 +75,8 @@ unsigned paths_for(int ranks, unsigned most);
 
 class Communicator {
  public:
-  // The device must have its ports, transport and firmware set up; `ports` are this node's addresses.
+  // The device must have its ports and transport set up, and no communicator yet; `ports` are this node's
+  // addresses. Its firmware must run before the first prepare().
   static weft::Result<Communicator> create(weft::Device& device, int rank, int ranks,
                                            std::vector<weft::PortAddress> ports, const CommConfig& config);
 
@@ -76,19 +90,17 @@ class Communicator {
   weft::Result<int> prepare(const Op& op, std::span<const PlanInfo> all);
   weft::Status start(int plan);
   weft::Status abort(int plan);
-  // Frees what the plan holds; it must not be running.
+  // Frees what the plan holds; it must not be running. Nothing to do for a plan that is gone.
   void release(int plan);
 
   // Takes completions in.
   void progress();
-  State state(int plan) const { return plans_[static_cast<std::size_t>(plan)].state; }
-  // Why a plan is kFailed: operation, entry, peer and reason.
-  const std::string& failure(int plan) const { return plans_[static_cast<std::size_t>(plan)].failure; }
-  // Node clock, in cycles, when the plan's last run completed.
-  std::uint64_t completed_cycles(int plan) const {
-    return plans_[static_cast<std::size_t>(plan)].completed_cycles;
-  }
-  std::size_t entries(int plan) const { return plans_[static_cast<std::size_t>(plan)].count; }
+  State state(int plan) const { return look(plan).state; }
+  // Why a plan is kFailed: operation, entry, peer and reason. Empty otherwise.
+  const std::string& failure(int plan) const { return look(plan).failure; }
+  // Node clock, in cycles, when the plan's last run completed; 0 before the first.
+  std::uint64_t completed_cycles(int plan) const { return look(plan).completed_cycles; }
+  std::size_t entries(int plan) const { return look(plan).count; }
 
  private:
   struct Plan {
@@ -102,6 +114,9 @@ class Communicator {
     std::vector<weft::Region> regions;
     std::vector<weft::wire::Wqe> wqes;  // kept for messages
   };
+
+  // The plan of this number; one that is gone if there is none.
+  const Plan& look(int plan) const;
 
   Communicator(weft::Device& device, int rank, int ranks) : device_(&device), rank_(rank), ranks_(ranks) {}
   weft::Result<std::uint64_t> take(std::uint64_t bytes, const char* what);

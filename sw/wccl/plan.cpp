@@ -168,8 +168,8 @@ struct Context {
   std::uint16_t conn(int p) const { return t.conn[static_cast<std::size_t>(p)]; }
   const RankMemory& mem(int p) const { return t.memory[static_cast<std::size_t>(p)]; }
   // Semaphore at this rank that peer p raises; at peer p, the one this rank raises.
-  std::uint16_t from(Sem s, int p) const { return sem(t.sem_base, s, p); }
-  std::uint16_t at_peer(Sem s) const { return sem(t.sem_base, s, me); }
+  std::uint16_t from(Sem s, int p) const { return sem(s, p); }
+  std::uint16_t at_peer(Sem s) const { return sem(s, me); }
   int left(int k) const { return ((me - k) % n + n) % n; }
   int right(int k) const { return (me + k) % n; }
 };

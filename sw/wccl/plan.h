@@ -64,11 +64,11 @@ struct RankMemory {
   std::uint32_t scratch_key = 0;
 };
 
-// Semaphores of a communicator: `base` + one per purpose and peer. A communicator owns kSemsPerComm of them.
+// Semaphores of a communicator: the first kSemsPerComm of the node, one per purpose and peer.
 inline constexpr int kSemsPerComm = 4 * kMaxRanks;
 enum class Sem { kReduce = 0, kGather = 1, kCredit = 2, kReady = 3 };
-inline std::uint16_t sem(std::uint16_t base, Sem purpose, int peer) {
-  return static_cast<std::uint16_t>(base + static_cast<int>(purpose) * kMaxRanks + peer);
+inline std::uint16_t sem(Sem purpose, int peer) {
+  return static_cast<std::uint16_t>(static_cast<int>(purpose) * kMaxRanks + peer);
 }
 // Semaphores kCredit of every peer start at 1 (its scratch area is free); all others at 0. Every plan returns
 // them there.
@@ -76,7 +76,6 @@ inline std::uint16_t sem(std::uint16_t base, Sem purpose, int peer) {
 struct Target {
   std::vector<RankMemory> memory;   // of every rank, for this operation
   std::vector<std::uint16_t> conn;  // conn[p]: this rank's connection to rank p
-  std::uint16_t sem_base = 0;
 };
 
 // The entries of `rank`. Errors name the argument.

@@ -88,6 +88,7 @@ class Device {
 
   // Completion ring of `entries` (power of two) at `addr`, 64-byte aligned, 64 bytes each.
   Status set_completion_ring(std::uint64_t addr, unsigned entries);
+  bool has_completion_ring() const { return ring_entries_ != 0; }
 
   Result<Region> add_region(std::uint64_t base, std::uint64_t size, const Rights& rights);
   void remove_region(const Region& region);

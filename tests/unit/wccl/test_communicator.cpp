@@ -232,8 +232,69 @@ TEST_CASE("case software 24: wrong arguments are named before anything is posted
   CHECK(created(4, 4) == "rank: 4, expected 0 to 3");
   CHECK(created(-1, 4) == "rank: -1, expected 0 to 3");
   CHECK(created(0, 0) == "ranks: 0, expected 1 to 16");
-  config.sem_base = 200;
-  CHECK(created(0, 4) == "sem_base: 200, but the node has 256 semaphores and a communicator needs 64");
+  FakeNode small;
+  small.regs[weft::regs::kCaps1] = weft::regs::kCaps1NumRegions.put(64) | weft::regs::kCaps1NumSems.put(63);
+  auto lacking = weft::Device::open(small);
+  REQUIRE(lacking.ok());
+  CHECK(Communicator::create(lacking.value(), 0, 4, std::vector<weft::PortAddress>(2), config).error() ==
+        "the node has 63 semaphores, but a communicator needs 64");
+}
+
+TEST_CASE("wccl: a device serves one communicator, the second is refused and harms nothing", "[wccl]") {
+  FakeNode node;
+  auto device = weft::Device::open(node);
+  REQUIRE(device.ok());
+  CommConfig config;
+  config.arena = 4096;
+  const auto created = [&] {
+    return Communicator::create(device.value(), 0, 2, std::vector<weft::PortAddress>(2), config).error();
+  };
+  // One that failed has taken nothing.
+  config.arena_bytes = 100;
+  CHECK(created().find("arena: 16384 bytes for the completion ring do not fit") != std::string::npos);
+  config.arena_bytes = 16384;
+  CHECK(created().find("arena: 64 bytes for scratch do not fit") != std::string::npos);
+  CHECK(node.configs.empty());
+  config.arena_bytes = 256 << 10;
+  CHECK(created() == "");
+  const std::size_t before = node.configs.size();
+  CHECK(created().find("the device has a communicator already") == 0);
+  CHECK(node.configs.size() == before);
+  auto anew = weft::Device::open(node);
+  REQUIRE(anew.ok());
+  CHECK(Communicator::create(anew.value(), 0, 2, std::vector<weft::PortAddress>(2), config).error() == "");
+}
+
+TEST_CASE("wccl: numbers that are no plan's are told, not followed", "[wccl]") {
+  Job job(2);
+  Communicator& comm = job.comm(0);
+  const auto is_gone = [&](int plan) {
+    CAPTURE(plan);
+    CHECK(comm.state(plan) == State::kGone);
+    CHECK(comm.failure(plan) == "");
+    CHECK(comm.completed_cycles(plan) == 0);
+    CHECK(comm.entries(plan) == 0);
+    const std::string number = std::to_string(plan);
+    CHECK(comm.start(plan).text() == "rank 0: plan " + number + " is not ready");
+    CHECK(comm.abort(plan).text() == "rank 0: there is no plan " + number);
+    const std::size_t before = job.node(0).doorbells.size();
+    comm.release(plan);
+    CHECK(job.node(0).doorbells.size() == before);
+  };
+  for (int plan : {-1, 0, 1, 1 << 30}) is_gone(plan);
+  const Op op = make(Kind::kAllReduce, 10);
+  auto info = comm.describe(op, Job::kSend, Job::kRecv);
+  REQUIRE(info.ok());
+  std::vector<PlanInfo> infos(2, info.value());
+  infos[1].rank = 1;
+  auto plan = comm.prepare(op, infos);
+  REQUIRE(plan.ok());
+  CHECK(plan.value() == 0);
+  comm.progress();
+  CHECK(comm.state(0) == State::kReady);
+  CHECK(comm.entries(0) > 0);
+  comm.release(0);
+  for (int gone : {0, 1}) is_gone(gone);  // no second UNREGISTER either
 }
 
 TEST_CASE("case rtl 23: an operation larger than buffers or scratch is refused before it starts", "[wccl]") {
@@ -250,12 +311,12 @@ TEST_CASE("case rtl 23: an operation larger than buffers or scratch is refused b
 
 TEST_CASE("case software 23: a peer with fewer ports or paths is told at the connection", "[wccl]") {
   FakeNode node;
-  auto device = weft::Device::open(node);
-  REQUIRE(device.ok());
-  REQUIRE(device.value().set_transport({}).ok());
   CommConfig config;
   config.arena_bytes = 256 << 10;
   const auto connect = [&](std::size_t ports_of_peer, unsigned paths) {
+    auto device = weft::Device::open(node);
+    REQUIRE(device.ok());
+    REQUIRE(device.value().set_transport({}).ok());
     config.connection.paths_per_port = paths;
     auto comm = Communicator::create(device.value(), 0, 2, std::vector<weft::PortAddress>(2), config);
     REQUIRE(comm.ok());

@@ -103,7 +103,7 @@ std::string run(const Op& op, int n, std::uint64_t seed,
     rank.memory.allow(at.scratch, s.scratch);
     rank.memory.write(at.send, {{s.send, {{r, 0}}}});
     target.memory.push_back({at.send, at.recv, 0, at.scratch, 0});
-    for (int p = 0; p < n; ++p) rank.sems[sem(0, Sem::kCredit, p)] = 1;
+    for (int p = 0; p < n; ++p) rank.sems[sem(Sem::kCredit, p)] = 1;
   }
   for (int round = 0; round < 2; ++round) {
     for (int r = 0; r < n; ++r) {

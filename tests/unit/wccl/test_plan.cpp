@@ -52,7 +52,7 @@ struct Harness {
       }
       base.memory.push_back(m);
       auto& sems = cluster.ranks[static_cast<std::size_t>(r)].sems;
-      for (int p = 0; p < n; ++p) sems[sem(0, Sem::kCredit, p)] = 1;
+      for (int p = 0; p < n; ++p) sems[sem(Sem::kCredit, p)] = 1;
     }
     for (int t = 0; t < times; ++t) {
       // inputs, and what must be in memory afterwards
@@ -100,7 +100,7 @@ struct Harness {
         for (int p = 0; p < n; ++p)
           for (auto [purpose, value] :
                {std::pair{Sem::kReduce, 0U}, {Sem::kGather, 0U}, {Sem::kCredit, 1U}, {Sem::kReady, 0U}})
-            if (rank.sems[sem(0, purpose, p)] != value) return "semaphore not returned";
+            if (rank.sems[sem(purpose, p)] != value) return "semaphore not returned";
       }
     }
     return {};
