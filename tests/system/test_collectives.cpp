@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on clusters of Verilated nodes, over fabrics that lose, reorder, duplicate and corrupt.
+#include <unistd.h>
+
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "harness.h"
+#include "tb/memory/memory.h"
 
 using namespace weft::test;
 namespace tb = weft::tb;
@@ -209,21 +214,64 @@ TEST_CASE("system: the check of results can fail", "[system]") {
 }
 
 TEST_CASE("system: same seed, same bits, with one thread and with two", "[system]") {
-  std::vector<Outcome> runs;
-  for (unsigned threads : {1U, 2U}) {
+  // All that a run leaves: every frame with its time, every byte of the nodes' memories (results, completion
+  // rings with their cycles), every counter.
+  struct Run {
+    Outcome outcome;
+    std::map<std::string, std::string> pcap;
+    std::vector<std::vector<std::uint8_t>> memory;
+    std::vector<std::pair<std::string, std::uint64_t>> counters;
+  };
+  const auto run = [](unsigned threads, std::uint64_t fabric_seed) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::path(WEFT_BUILD_DIR) / "tests" / ("same_seed_" + std::to_string(getpid()));
+    fs::create_directories(folder);
+    Run run;
     Trial t;
     t.workload = everything(5, 100);
     t.scenario.threads = threads;
+    t.scenario.seed = fabric_seed;
     t.scenario.faults.loss = 0.05;
     t.scenario.faults.jitter_ns = 1000;
-    runs.push_back(t.run());
-    CHECK(runs.back().error == "");
+    t.traces.pcap_dir = folder;
+    t.at_end = [&](tb::Cluster& c, tb::Runner& r) {
+      for (std::uint32_t k = 0; k < c.nodes(); ++k) {
+        const auto more = r.counters(k);
+        run.counters.insert(run.counters.end(), more.begin(), more.end());
+        tb::Memory& m = c.memory(k);
+        run.memory.emplace_back(m.data(m.base()), m.data(m.base()) + m.size());
+      }
+    };
+    run.outcome = t.run();
+    CHECK(run.outcome.error == "");
+    for (const auto& file : fs::directory_iterator(folder)) {
+      std::ifstream in(file.path(), std::ios::binary);
+      run.pcap[file.path().filename()] = {std::istreambuf_iterator<char>(in), {}};
+    }
+    fs::remove_all(folder);
+    return run;
+  };
+  const Run one = run(1, seed()), two = run(2, seed());
+  REQUIRE(one.outcome.ops.size() == two.outcome.ops.size());
+  for (std::size_t i = 0; i < one.outcome.ops.size(); ++i) {
+    CHECK(one.outcome.ops[i].time_ns == two.outcome.ops[i].time_ns);
+    CHECK(one.outcome.ops[i].traffic.data_packets == two.outcome.ops[i].traffic.data_packets);
   }
-  REQUIRE(runs[0].ops.size() == runs[1].ops.size());
-  for (std::size_t i = 0; i < runs[0].ops.size(); ++i) {
-    CHECK(runs[0].ops[i].time_ns == runs[1].ops[i].time_ns);
-    CHECK(runs[0].ops[i].traffic.data_packets == runs[1].ops[i].traffic.data_packets);
+  CHECK(one.outcome.fabric.in == two.outcome.fabric.in);
+  CHECK(one.outcome.traffic.acks == two.outcome.traffic.acks);
+  REQUIRE(one.pcap.size() == 10);  // two ports of five nodes
+  for (const auto& [name, bytes] : one.pcap) {
+    CAPTURE(name);
+    CHECK(bytes.size() > 1000);
+    CHECK((two.pcap.count(name) == 1 && two.pcap.at(name) == bytes));
   }
-  CHECK(runs[0].fabric.in == runs[1].fabric.in);
-  CHECK(runs[0].traffic.acks == runs[1].traffic.acks);
+  REQUIRE(one.memory.size() == 5);
+  for (std::size_t k = 0; k < 5; ++k) CHECK((one.memory[k] == two.memory[k]));
+  CHECK(one.counters == two.counters);
+
+  // Another weather over the same work: what was compared does tell runs apart.
+  const Run other = run(1, seed() + 1);
+  CHECK((other.pcap != one.pcap));
+  CHECK((other.memory != one.memory));  // the cycles in the completions
+  CHECK((other.counters != one.counters));
 }
