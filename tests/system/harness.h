@@ -35,6 +35,26 @@ inline void note_time(const tb::Cluster& cluster) {
   note_cycle("the cluster", static_cast<std::uint64_t>(cluster.now_ps()) / kPeriod_ps);
 }
 
+// At the end of a run whose operations all succeeded every plan has returned its semaphores: one credit from
+// each peer, nothing else (docs/collectives.md). The host cannot read semaphores, so this looks into the
+// model. Empty, or the first that is not at rest.
+inline std::string semaphores_at_rest(tb::VerilatedNode<Vnic100>& node, int ranks) {
+  const auto& value =
+      node.model().rootp->weft_nic100__DOT__u_node__DOT__u_me__DOT__u_core__DOT__u_sem__DOT__mem;
+  for (const auto& [purpose, name] : {std::pair{wccl::Sem::kReduce, "reduce"},
+                                      {wccl::Sem::kGather, "gather"},
+                                      {wccl::Sem::kCredit, "credit"},
+                                      {wccl::Sem::kReady, "ready"}})
+    for (int peer = 0; peer < ranks; ++peer) {
+      const std::uint32_t is = value[wccl::sem(purpose, peer)];
+      const std::uint32_t rest = purpose == wccl::Sem::kCredit ? 1 : 0;
+      if (is != rest)
+        return "semaphore " + std::string(name) + "[" + std::to_string(peer) + "] is " + std::to_string(is) +
+               " at the end, expected " + std::to_string(rest);
+    }
+  return {};
+}
+
 struct Outcome {
   std::string error;  // empty: every check passed
   std::vector<tb::OpReport> ops;
@@ -50,6 +70,8 @@ struct Trial {
   bool resends_may_be_needless = false;  // packets of one path overtake each other
   tb::ModelFactory model = tb::make_verilated_node<Vnic100>;
   std::function<void(tb::Cluster&, tb::Runner&)> at_end;  // every operation done, every node idle
+  std::function<void(tb::Cluster&, tb::Runner&)>
+      at_failure;  // something failed; every node idle if it can be
   // Before each run of an operation; with the last operation's number plus one, after the last.
   std::function<void(tb::Cluster&, std::size_t op, unsigned repeat)> before_run;
 
@@ -68,7 +90,14 @@ struct Trial {
     Outcome out;
     scenario.nodes = static_cast<std::uint32_t>(workload.ranks);
     scenario.memory.size_mib = tb::Runner::memory_mib(workload);
-    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(model), with_waves(traces, scenario.nodes));
+    std::vector<tb::VerilatedNode<Vnic100>*> nodes;
+    const tb::ModelFactory noted = [&](const std::string& name, std::uint64_t node_seed, bool traced) {
+      auto made = model(name, node_seed, traced);
+      nodes.push_back(dynamic_cast<tb::VerilatedNode<Vnic100>*>(made.get()));
+      REQUIRE(nodes.back() != nullptr);
+      return made;
+    };
+    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(noted), with_waves(traces, scenario.nodes));
     if (!cluster.ok()) {
       out.error = cluster.error();
       return out;
@@ -98,7 +127,11 @@ struct Trial {
     }
     if (before_run) before_run(c, workload.ops.size(), 0);
     if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
+    for (std::size_t k = 0; k < nodes.size() && out.error.empty(); ++k)
+      if (const std::string s = semaphores_at_rest(*nodes[k], workload.ranks); !s.empty())
+        out.error = "node " + std::to_string(k) + ": " + s;
     if (out.error.empty() && at_end) at_end(c, runner);
+    if (!out.error.empty() && at_failure) at_failure(c, runner);
     out.traffic = c.traffic();
     out.fabric = c.fabric();
     if (out.error.empty() && !out.fabric.balanced())
