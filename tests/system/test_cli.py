@@ -321,6 +321,19 @@ class Runs(Case):
                                         r"rerun: build/weft sim --config s.toml --corrupt-result 1 .*--seed \d+\n\Z")
         self.assertEqual(self.load("x.json")["verdict"], "failed")
 
+    def test_a_plane_that_dies_is_told_once(self):
+        # Nothing else has happened by then: the first operation meets the dead plane.
+        self.write("s.toml", SCENARIO + "retry_limit = 3\n[[faults.down]]\nplane = 1\n")
+        result = self.weft("sim", "--config", "s.toml", "--json", "x.json")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        said = result.stdout + result.stderr
+        self.assertEqual((said.count("FAILED: "), said.count("RETRY_LIMIT"), said.count("rerun: ")), (1, 1, 1), said)
+        self.assertRegex(result.stdout, r"FAILED: rank \d: all_reduce: entry \d+ \(WRITE of \d+ bytes to rank \d\): "
+                                        r"RETRY_LIMIT \(3 probes unanswered\)\nrerun: ")
+        report = self.load("x.json")
+        self.assertEqual(report["verdict"], "failed")
+        self.assertEqual(json.dumps(report).count('"failed"'), 1)
+
     def test_captures_and_timeline_show_packets_losses_and_resends(self):
         self.sim("--loss", "0.05", "--pcap", "caps", "--timeline", "t.json", "--json", "j.json")
         rows = self.load("j.json")["ops"]
