@@ -553,11 +553,11 @@ Status Cluster::finish() {
     }
   }
   if (impl.timeline && !impl.trace_failed()) impl.trace(impl.timeline->close(now_ps()));
-  if (impl.trace_failed()) {
+  if (!impl.trace_failed()) {
     for (auto& host : impl.hosts) {
-      for (auto& capture : host->captures) capture->discard();
+      for (auto& capture : host->captures) impl.trace(capture->keep());
     }
-    if (impl.timeline) impl.timeline->discard();
+    if (impl.timeline) impl.trace(impl.timeline->keep());
   }
   for (auto& host : impl.hosts) {
     host->captures.clear();

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace weft::tb {
 
@@ -18,11 +17,8 @@ void remove_partial(const std::string& path) {
 
 Result<std::unique_ptr<PcapFile>> PcapFile::create(const std::string& path) {
   std::unique_ptr<PcapFile> f(new PcapFile(path));
-  f->file_ = std::fopen(path.c_str(), "wb");
-  if (!f->file_) {
-    f->complete_ = true;  // there is nothing of ours to remove
-    return Status::error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  }
+  f->file_ = f->place_.open();
+  if (!f->file_) return f->place_.error(errno);
   std::setvbuf(f->file_, nullptr, _IOFBF, size_t{1} << 18);
   f->pcap_ = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
   f->dumper_ = f->pcap_ ? pcap_dump_fopen(f->pcap_, f->file_) : nullptr;
@@ -37,7 +33,6 @@ Result<std::unique_ptr<PcapFile>> PcapFile::create(const std::string& path) {
 
 PcapFile::~PcapFile() {
   drop_file();
-  if (!complete_) remove_partial(path_);
 }
 
 void PcapFile::drop_file() {
@@ -52,8 +47,8 @@ Status PcapFile::failed() {
   const int error = errno;
   waiting_.clear();
   drop_file();
-  remove_partial(path_);
-  return Status::error(fmt::format("{}: cannot be written: {}", path_, std::strerror(error ? error : EIO)));
+  place_.remove();
+  return place_.error(error);
 }
 
 Status PcapFile::write_until(Ps end) {
@@ -82,7 +77,6 @@ Status PcapFile::close() {
   errno = 0;
   if (pcap_dump_flush(dumper_) != 0 || std::ferror(file_)) return failed();
   drop_file();
-  complete_ = true;
   return {};
 }
 

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
-#include "tb/trace/pcap.h"
 #include "weft_wire.h"
 
 namespace weft::tb {
@@ -39,11 +37,8 @@ std::string op_name(uint8_t opcode) {
 
 Result<std::unique_ptr<Timeline>> Timeline::create(const std::string& path, uint32_t nodes, uint32_t ports) {
   std::unique_ptr<Timeline> t(new Timeline(path));
-  t->file_ = std::fopen(path.c_str(), "wb");
-  if (!t->file_) {
-    t->complete_ = true;
-    return Status::error(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  }
+  t->file_ = t->place_.open();
+  if (!t->file_) return t->place_.error(errno);
   t->nodes_.resize(nodes);
   t->buffer_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   for (uint32_t n = 0; n < nodes; ++n) {
@@ -63,7 +58,6 @@ Result<std::unique_ptr<Timeline>> Timeline::create(const std::string& path, uint
 
 Timeline::~Timeline() {
   if (file_) std::fclose(file_);
-  if (!complete_) remove_partial(path_);
 }
 
 void Timeline::line(const std::string& text) {
@@ -133,8 +127,8 @@ Status Timeline::failed() {
   std::fclose(file_);
   file_ = nullptr;
   buffer_.clear();
-  remove_partial(path_);
-  return Status::error(fmt::format("{}: cannot be written: {}", path_, std::strerror(error ? error : EIO)));
+  place_.remove();
+  return place_.error(error);
 }
 
 Status Timeline::flush() {
@@ -157,11 +151,7 @@ Status Timeline::close(Ps now) {
   if (std::fflush(file_) != 0) return failed();
   const bool bad = std::fclose(file_) != 0;
   file_ = nullptr;
-  if (bad) {
-    remove_partial(path_);
-    return Status::error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-  }
-  complete_ = true;
+  if (bad) return place_.error(errno);
   return {};
 }
 

@@ -127,6 +127,7 @@ TEST_CASE("trace: tshark decodes a capture", "[tb][trace]") {
 TEST_CASE("trace: a full disk is reported and leaves no capture", "[tb][trace]") {
   TempDir dir;
   link_to_full_disk(dir.path / "node1_port0.pcap");
+  std::ofstream(dir.path / "node0_port0.pcap") << "older";
   TraceConfig traces;
   traces.pcap_dir = dir.path;
   traces.timeline = dir.path / "t.json";
@@ -142,7 +143,11 @@ TEST_CASE("trace: a full disk is reported and leaves no capture", "[tb][trace]")
     CHECK(s.text() ==
           (dir.path / "node1_port0.pcap").string() + ": cannot be written: No space left on device");
   }
-  CHECK(fs::is_empty(dir.path));
+  std::set<std::string> left;
+  for (const auto& e : fs::directory_iterator(dir.path)) left.insert(e.path().filename());
+  CHECK(left ==
+        std::set<std::string>{"node0_port0.pcap", "node1_port0.pcap"});  // both are older than the run
+  CHECK(fs::file_size(dir.path / "node0_port0.pcap") == 5);
   CHECK(fs::exists("/dev/full"));
 }
 
@@ -183,7 +188,8 @@ TEST_CASE("trace: files of a run that nobody finished are removed", "[tb][trace]
   {
     auto c = Cluster::create(two_nodes(), soft_nodes(2), traces);
     REQUIRE(c.ok());
-    CHECK(fs::exists(dir.path / "t.json"));
+    CHECK(fs::exists(dir.path / "t.json.part"));
+    CHECK_FALSE(fs::exists(dir.path / "t.json"));
   }
   CHECK(fs::is_empty(dir.path));
 }
@@ -229,6 +235,7 @@ TEST_CASE("trace: engine entries become spans in lanes", "[tb][trace]") {
   t.engine(0, {4 * kUs, false, 6, 10, 3, 0});  // takes the lane that is free
   t.engine(0, {5 * kUs, true, 5, 11, 2, 11});
   REQUIRE(t.close(9 * kUs).ok());
+  REQUIRE(t.keep().ok());
   std::ifstream in(path);
   const auto j = nlohmann::json::parse(in);
   std::vector<nlohmann::json> spans;
