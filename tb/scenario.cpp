@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "tb/sim/toml_file.h"
+#include "tb/sim/toml_keys.h"
 
 namespace weft::tb {
 namespace {
@@ -58,34 +58,6 @@ void visit_keys(S& s, Visitor&& v) {
   v("memory", "stall", m.stall, 0, 0.95, "probability that a channel that could move a beat does not");
 }
 
-std::string expected(const char* kind, double low, double high) {
-  return fmt::format("{} from {:.12g} to {:.12g}", kind, low, high);
-}
-
-struct ReadToml {
-  TomlFile& file;
-  void operator()(const char* section, const char* key, std::string& value, double, double, const char*) {
-    table(section).text(key, value);
-  }
-  void operator()(const char* section, const char* key, double& value, double low, double high, const char*) {
-    table(section).number(key, value, low, high, expected("a number", low, high).c_str());
-  }
-  void operator()(const char* section, const char* key, bool& value, double, double, const char*) {
-    table(section).boolean(key, value);
-  }
-  template <class T>
-  requires std::is_integral_v<T>
-  void operator()(const char* section, const char* key, T& value, double low, double high, const char*) {
-    table(section).integer(key, value, static_cast<T>(low), static_cast<T>(high),
-                           expected("an integer", low, high).c_str());
-  }
-  TomlTable table(const char* section) { return *section ? file.root().table(section) : file.root(); }
-};
-
-std::string full_name(const char* section, const char* key) {
-  return *section ? fmt::format("{}.{}", section, key) : key;
-}
-
 struct SetOne {
   const std::string& wanted;
   const std::string& text;
@@ -97,7 +69,7 @@ struct SetOne {
     status = Status::error(fmt::format("{} = {}: expected {}", flag, text, what));
   }
   bool mine(const char* section, const char* key) {
-    if (full_name(section, key) != wanted) return false;
+    if (toml_key_name(section, key) != wanted) return false;
     return found = true;
   }
   void operator()(const char* section, const char* key, std::string& value, double, double, const char*) {
@@ -108,7 +80,7 @@ struct SetOne {
     char* end = nullptr;
     const double got = std::strtod(text.c_str(), &end);
     if (text.empty() || *end != '\0' || !(got >= low && got <= high))
-      return refuse(expected("a number", low, high));
+      return refuse(toml_range("a number", low, high));
     value = got;
   }
   void operator()(const char* section, const char* key, bool& value, double, double, const char*) {
@@ -124,7 +96,7 @@ struct SetOne {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), got);
     if (error != std::errc{} || end != text.data() + text.size() || static_cast<double>(got) < low ||
         static_cast<double>(got) > high) {
-      return refuse(expected("an integer", low, high));
+      return refuse(toml_range("an integer", low, high));
     }
     value = got;
   }
@@ -156,7 +128,16 @@ void read_down(TomlTable t, DownFault& d) {
   }
 }
 
+// Of a fault in a list, what has no sensible default must stand there: else it would strike somewhere else.
+void require(TomlTable& t, std::initializer_list<std::pair<const char*, const char*>> keys) {
+  for (const auto& [key, what] : keys)
+    if (!t.has(key)) t.error(key, what);
+}
+
 void read_drop(TomlTable t, DropFault& d) {
+  require(t, {{"node", "the node that does not get the frame"},
+              {"port", "a port of the node"},
+              {"n", "the number of a frame, from 0"}});
   t.integer("node", d.node, 0, 4095);
   t.integer("port", d.port, 0, 255);
   t.integer("n", d.n, 0, INT64_MAX, "the number of a frame, from 0");
@@ -175,54 +156,14 @@ void read_drop(TomlTable t, DropFault& d) {
 }
 
 void read_memory_error(TomlTable t, MemoryErrorFault& e) {
+  require(t,
+          {{"node", "the node whose memory it is"}, {"addr", "an address"}, {"bytes", "a number of bytes"}});
   t.integer("node", e.node, 0, 4095);
   t.integer("addr", e.addr, 0, INT64_MAX, "an address");
   t.integer("bytes", e.bytes, 1, INT64_MAX, "a number of bytes");
 }
 
-struct PrintKeys {
-  std::string out;
-  template <class T>
-  void operator()(const char* section, const char* key, const T& value, double low, double high,
-                  const char* what) {
-    std::string range = "text";
-    if constexpr (std::is_same_v<T, bool>)
-      range = "true, false";
-    else if constexpr (!std::is_same_v<T, std::string>)
-      range = fmt::format("{:.12g} .. {:.12g}", low, high);
-    out += fmt::format("| `{}` | {} | {} | {} |\n", full_name(section, key), value, range, what);
-  }
-};
-
-}  // namespace
-
-Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections) {
-  Result<TomlFile> read = TomlFile::read(path);
-  if (!read.ok()) return Status::error(read.error());
-  TomlFile& file = read.value();
-  Scenario s;
-  s.file = path;
-  visit_keys(s, ReadToml{file});
-  TomlTable faults = file.root().table("faults");
-  for (TomlTable t : faults.tables("down")) read_down(t, s.faults.down.emplace_back());
-  for (TomlTable t : faults.tables("drop")) read_drop(t, s.faults.drop.emplace_back());
-  for (TomlTable t : file.root().table("memory").tables("error"))
-    read_memory_error(t, s.memory.error.emplace_back());
-  for (const std::string& section : own_sections) file.root().skip(section.c_str());
-  if (Status status = file.done(); !status.ok()) return status;
-  if (Status status = check_scenario(s); !status.ok()) return status;
-  return s;
-}
-
-Status set_key(Scenario& scenario, const std::string& key, const std::string& value,
-               const std::string& flag) {
-  SetOne set{key, value, flag, false, {}};
-  visit_keys(scenario, set);
-  if (!set.found) return Status::error(fmt::format("{} = {}: unknown key {}", flag, value, key));
-  return set.status;
-}
-
-Status check_scenario(const Scenario& s) {
+Status check(const Scenario& s, bool size_is_final) {
   const std::string where = s.file.empty() ? "scenario" : s.file;
   const auto bad = [&](const std::string& key, auto value, const std::string& what) {
     return Status::error(fmt::format("{}: {} = {}: expected {}", where, key, value, what));
@@ -262,13 +203,53 @@ Status check_scenario(const Scenario& s) {
     if (e.node >= s.nodes) {
       return bad(fmt::format("memory.error[{}].node", i), e.node, fmt::format("below nodes = {}", s.nodes));
     }
+    if (!size_is_final) continue;
+    const uint64_t base = memory_base(e.node), size = s.memory.size_mib << 20;
+    if (e.addr < base || e.addr - base >= size)
+      return bad(
+          fmt::format("memory.error[{}].addr", i), fmt::format("{:#x}", e.addr),
+          fmt::format("an address in the {} MiB at {:#x} of node {}", s.memory.size_mib, base, e.node));
+    if (e.bytes > size - (e.addr - base))
+      return bad(fmt::format("memory.error[{}].bytes", i), e.bytes,
+                 fmt::format("at most the {} to the end of the memory", size - (e.addr - base)));
   }
   return {};
 }
 
+}  // namespace
+
+Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections) {
+  Result<TomlFile> read = TomlFile::read(path);
+  if (!read.ok()) return Status::error(read.error());
+  TomlFile& file = read.value();
+  Scenario s;
+  s.file = path;
+  visit_keys(s, ReadTomlKeys{file});
+  TomlTable faults = file.root().table("faults");
+  for (TomlTable t : faults.tables("down")) read_down(t, s.faults.down.emplace_back());
+  for (TomlTable t : faults.tables("drop")) read_drop(t, s.faults.drop.emplace_back());
+  for (TomlTable t : file.root().table("memory").tables("error"))
+    read_memory_error(t, s.memory.error.emplace_back());
+  for (const std::string& section : own_sections) file.root().skip(section.c_str());
+  if (Status status = file.done(); !status.ok()) return status;
+  if (Status status = check(s, false); !status.ok()) return status;
+  return s;
+}
+
+Status set_key(Scenario& scenario, const std::string& key, const std::string& value,
+               const std::string& flag) {
+  SetOne set{key, value, flag, false, {}};
+  visit_keys(scenario, set);
+  if (!set.found) return Status::error(fmt::format("{} = {}: unknown key {}", flag, value, key));
+  return set.status;
+}
+
+Status check_scenario(const Scenario& s) {
+  return check(s, true);
+}
+
 std::string scenario_key_table() {
-  PrintKeys print;
-  print.out = "| key | default | range | meaning |\n|---|---|---|---|\n";
+  PrintTomlKeys print;
   const Scenario defaults;
   visit_keys(defaults, print);
   return print.out;

@@ -39,6 +39,11 @@ struct MemoryErrorFault {
   uint64_t bytes = 64;
 };
 
+// Where the memory of a node starts.
+inline uint64_t memory_base(uint32_t node) {
+  return uint64_t{node + 1} << 32;
+}
+
 struct FabricConfig {
   uint32_t hosts_per_leaf = 4;
   uint32_t spines = 4;             // per plane; unused when one leaf holds every node
@@ -100,7 +105,8 @@ Result<Scenario> load_scenario(const std::string& path, const std::vector<std::s
 Status set_key(Scenario& scenario, const std::string& key, const std::string& value, const std::string& flag);
 
 // What no single key can tell: kmin > kmax, a fault that names a node that does not exist. Call it after the
-// flags.
+// flags, and when the size of memory is settled (load_scenario leaves that part out: who reads the file may
+// choose a size).
 Status check_scenario(const Scenario& scenario);
 
 // One line a key: name, default, range, meaning (markdown table).

@@ -30,10 +30,6 @@ AxiTiming timing(const MemoryConfig& m) {
   return {m.latency_min_cycles, m.latency_max_cycles, m.bandwidth_bytes_per_cycle, m.stall};
 }
 
-uint64_t memory_base(uint32_t node) {
-  return uint64_t{node + 1} << 32;
-}
-
 }  // namespace
 
 RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)

@@ -163,7 +163,7 @@ bool TomlTable::text(const char* key, std::string& value) {
 
 namespace {
 
-// Empty on success, else the message's "expected" and the offending node.
+// On failure `bad` is the offending element, number values.size() of the array.
 bool read_integers(const toml::array& array, std::vector<int64_t>& values, int64_t low, int64_t high,
                    const toml::node** bad) {
   values.clear();
@@ -188,9 +188,10 @@ bool TomlTable::integers(const char* key, std::vector<int64_t>& values, int64_t 
   const std::string expected = *what ? what : range(low, high, "integers");
   const toml::array* array = node->as_array();
   const toml::node* bad = node;
-  if (!array || !read_integers(*array, values, low, high, &bad)) {
-    return Access::refuse(*this, Access::name(*this, key), bad, expected);
-  }
+  if (!array) return Access::refuse(*this, Access::name(*this, key), node, expected);
+  if (!read_integers(*array, values, low, high, &bad))
+    return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), values.size()), bad,
+                          expected);
   return true;
 }
 
@@ -205,11 +206,11 @@ bool TomlTable::matrix(const char* key, std::vector<std::vector<int64_t>>& rows,
   for (const toml::node& row : *array) {
     const toml::array* inner = row.as_array();
     const toml::node* bad = &row;
+    const std::string name = fmt::format("{}[{}]", Access::name(*this, key), rows.size());
+    if (!inner) return Access::refuse(*this, name, &row, expected);
     rows.emplace_back();
-    if (!inner || !read_integers(*inner, rows.back(), low, high, &bad)) {
-      return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), rows.size() - 1), bad,
-                            expected);
-    }
+    if (!read_integers(*inner, rows.back(), low, high, &bad))
+      return Access::refuse(*this, fmt::format("{}[{}]", name, rows.back().size()), bad, expected);
   }
   return true;
 }
@@ -280,7 +281,8 @@ Result<TomlFile> TomlFile::read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return Status::error(fmt::format("{}: cannot be read", path));
   std::ostringstream text;
-  text << in.rdbuf();
+  // An empty file is TOML; it must not be taken for one that cannot be read, as << would.
+  if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
   if (in.bad() || text.fail()) return Status::error(fmt::format("{}: cannot be read", path));
   return parse(text.str(), path);
 }

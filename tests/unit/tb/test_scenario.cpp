@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "soft_node.h"
+#include "tb/app/sim_config.h"
 #include "tb/scenario.h"
 #include "tb/sim/toml_file.h"
 
@@ -170,12 +171,24 @@ TEST_CASE("scenario: every mistake gets one line with file, key, value and what 
             .find("faults.down[0].plane: expected one of: plane; plane, leaf") != std::string::npos);
   CHECK(error_of("[[faults.down]]\nplane = 2\n") == ": faults.down[0].plane = 2: expected below planes = 2");
   CHECK(error_of("[[faults.down]]\nplane = 0\nwhen = 2\n") == ":3: faults.down[0].when = 2: unknown key");
-  CHECK(error_of("[[faults.drop]]\nkind = \"dat\"\n") ==
-        ":2: faults.drop[0].kind = 'dat': expected any, data, ack or probe");
-  CHECK(error_of("[[faults.drop]]\nnode = 8\n") == ": faults.drop[0].node = 8: expected below nodes = 8");
+  const std::string drop = "[[faults.drop]]\nport = 0\nn = 0\n";
+  CHECK(error_of(drop + "node = 0\nkind = \"dat\"\n") ==
+        ":5: faults.drop[0].kind = 'dat': expected any, data, ack or probe");
+  CHECK(error_of(drop + "node = 8\n") == ": faults.drop[0].node = 8: expected below nodes = 8");
+  CHECK(error_of(drop) == ": faults.drop[0].node: expected the node that does not get the frame");
+  CHECK(error_of("[[faults.drop]]\n") ==
+        ": faults.drop[0].node: expected the node that does not get the frame");
+  CHECK(error_of("[[faults.drop]]\nnode = 0\nport = 0\n") ==
+        ": faults.drop[0].n: expected the number of a frame, from 0");
+  CHECK(error_of("[[memory.error]]\nnode = 0\nbytes = 64\n") ==
+        ": memory.error[0].addr: expected an address");
+  CHECK(error_of("[[memory.error]]\nnode = 0\naddr = 64\n") ==
+        ": memory.error[0].bytes: expected a number of bytes");
   CHECK(error_of("[faults]\ndrop = 3\n") == ":2: faults.drop = 3: expected an array of tables: [[...]]");
   CHECK(error_of("[faults\n").find(":1: not TOML: ") == 0);
   CHECK(error_of("[faults]\nloss = 0.1\nloss = 0.2\n").find(":3: not TOML: ") == 0);
+  CHECK(error_of("") == "");
+  CHECK(load_scenario("/dev/null").ok());  // empty, but it can be read
   CHECK(load_scenario("/nowhere/x.toml").error() == "/nowhere/x.toml: cannot be read");
 }
 
@@ -195,6 +208,23 @@ TEST_CASE("scenario: flags set the same keys with the same ranges", "[tb][scenar
   CHECK(!set_key(s, "cluster.node", "3", "--node").ok());
   CHECK(s.faults.loss == 0.01);
   CHECK(s.nodes == 12);
+}
+
+TEST_CASE("scenario: a memory error lies in the memory of its node", "[tb][scenario]") {
+  Scenario s;
+  s.memory.size_mib = 1;
+  const auto message = [&](uint64_t addr, uint64_t bytes) {
+    s.memory.error = {{1, addr, bytes}};
+    return check_scenario(s).text();
+  };
+  const uint64_t base = memory_base(1), end = base + (1 << 20);
+  CHECK(message(base, 1 << 20).empty());
+  CHECK(message(end - 1, 1).empty());
+  CHECK(message(0, 64) ==
+        "scenario: memory.error[0].addr = 0x0: expected an address in the 1 MiB at 0x200000000 of node 1");
+  CHECK(message(end, 1).find("memory.error[0].addr = 0x200100000: expected") != std::string::npos);
+  CHECK(message(end - 1, 2) ==
+        "scenario: memory.error[0].bytes = 2: expected at most the 1 to the end of the memory");
 }
 
 TEST_CASE("scenario: what only the nodes can tell is refused at the start", "[tb][scenario]") {
@@ -220,15 +250,18 @@ TEST_CASE("scenario: arrays and matrices of a workload are checked element by el
   CHECK_FALSE(f.value().root().matrix("m", m, 0, 10, "rows of counts"));
   CHECK_FALSE(f.value().root().integers("a", a, 0, 10));
   CHECK(f.value().done().text() ==
-        "w.toml:2: m[1] = 'x': expected rows of counts");  // the first error sticks
+        "w.toml:2: m[1][1] = 'x': expected rows of counts");  // the first error sticks
 }
 
 TEST_CASE("scenario: the key table names every key with its default and stands in the docs",
           "[tb][scenario]") {
-  const std::string table = scenario_key_table();
+  const std::string table = scenario_key_table(), more = sim_key_table();
   std::ostringstream docs;
   docs << std::ifstream(WEFT_SOURCE_DIR "/docs/simulation.md").rdbuf();
   CHECK(docs.str().find(table) != std::string::npos);
+  INFO(more);
+  CHECK(docs.str().find(more) != std::string::npos);
+  CHECK(more.find("| `transport.paths_per_port` | 0 | 0 .. 8 |") != std::string::npos);
   CHECK(table.find("| `faults.loss` | 0 | 0 .. 1 |") != std::string::npos);
   CHECK(table.find("| `cluster.nodes` | 8 | 1 .. 4096 |") != std::string::npos);
 }
