@@ -4,7 +4,9 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include <fmt/format.h>
@@ -15,12 +17,24 @@
 
 namespace weft::tools {
 
+/// The option that stands more often than it may, if that is what parsing stumbled over.
+inline const CLI::Option* given_twice(const CLI::App& app) {
+  for (const CLI::Option* o : app.get_options())
+    if (o->get_expected_max() == 1 && o->count() > 1) return o;
+  return nullptr;
+}
+
 /// Parses; answers -1 to go on, else the exit status. --help goes to standard output, an error is one line.
 inline int parse(CLI::App& app, const char* command, int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return -1;
   } catch (const CLI::ParseError& e) {
+    if (const CLI::Option* twice = given_twice(app)) {
+      std::fprintf(stderr, "%s: %s: given %d times, expected once\n", command, twice->get_name().c_str(),
+                   static_cast<int>(twice->count()));
+      return kBadInput;
+    }
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(e);
       return kOk;
@@ -46,7 +60,7 @@ class OutputFile {
     const bool plain = ::stat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode);
     f.part_ = plain ? path + ".part" : path;
     f.file_ = std::fopen(f.part_.c_str(), "w");
-    if (f.file_ == nullptr) return f.refused();
+    if (f.file_ == nullptr) return f.refused(errno);
     return f;
   }
   OutputFile(OutputFile&& other) noexcept { swap(other); }
@@ -61,12 +75,20 @@ class OutputFile {
   }
 
   Status write(const std::string& text) {
-    const bool written = std::fwrite(text.data(), 1, text.size(), file_) == text.size();
-    const bool closed = std::fclose(file_) == 0;
+    errno = 0;
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
+    int error = errno;
+    if (std::fclose(file_) == 0 && written) {
+      if (part_ == path_ || std::rename(part_.c_str(), path_.c_str()) == 0)
+        error = 0;
+      else
+        error = errno;
+    }
     file_ = nullptr;
-    if (written && closed && (part_ == path_ || std::rename(part_.c_str(), path_.c_str()) == 0)) return {};
+    if (error == 0 && written) return {};
     if (part_ != path_) std::remove(part_.c_str());
-    return refused();
+    return refused(error);
   }
 
  private:
@@ -77,8 +99,9 @@ class OutputFile {
     std::swap(part_, other.part_);
     std::swap(file_, other.file_);
   }
-  Status refused() const {
-    return Status::error(fmt::format("{} = {}: cannot be written: expected a path of a file", flag_, path_));
+  Status refused(int error) const {
+    return Status::error(
+        fmt::format("{} = {}: cannot be written: {}", flag_, path_, std::strerror(error ? error : EIO)));
   }
 
   std::string flag_, path_, part_;

@@ -2,6 +2,7 @@
 // The `weft` command: chooses the subcommand.
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "sw/tools/commands.h"
 
@@ -32,7 +33,14 @@ int main(int argc, char** argv) {
     return weft::tools::kBadInput;
   }
   for (const Command& c : kCommands)
-    if (std::strcmp(argv[1], c.name) == 0) return c.run(argc - 1, argv + 1);
+    if (std::strcmp(argv[1], c.name) == 0) {
+      try {
+        return c.run(argc - 1, argv + 1);
+      } catch (const std::bad_alloc&) {
+        std::fprintf(stderr, "weft %s: out of memory\n", c.name);
+        return weft::tools::kBadInput;
+      }
+    }
   if (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "-h") == 0 ||
       std::strcmp(argv[1], "help") == 0) {
     usage(stdout);

@@ -11,6 +11,7 @@
 #include "tb/memory/memory.h"
 #include "tb/node/rtl_node.h"
 #include "weft_counters.h"
+#include "weft_regs.h"
 
 namespace weft::tb {
 namespace {
@@ -439,7 +440,9 @@ Status Runner::finish() {
 
 std::vector<std::pair<std::string, uint64_t>> Runner::counters(uint32_t node) {
   std::vector<std::pair<std::string, uint64_t>> out;
+  if (!cluster_.status().ok() || node >= ranks_.size()) return out;
   Device& d = ranks_[node]->device;
+  if (cluster_.hal(node).csr_read(regs::kId) == ~uint32_t{0}) return out;
   for (size_t i = 0; i < counters::kNodeCount; ++i)
     out.emplace_back(fmt::format("{}.{}", counters::kNodeInfo[i].block, counters::kNodeInfo[i].event),
                      d.counter(static_cast<unsigned>(i)));

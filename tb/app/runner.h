@@ -66,7 +66,7 @@ class Runner {
   uint64_t heap(int rank) const;
   // Lets the cluster come to rest and checks what must hold at the end of every run.
   Status finish();
-  // All counters of a node: "me.launch", "port0.tx.frames", ...
+  // All counters of a node: "me.launch", "port0.tx.frames", ... None when the node does not answer.
   std::vector<std::pair<std::string, uint64_t>> counters(uint32_t node);
 
  private:

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft sim`: a workload on a cluster of Verilated nodes.
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +22,7 @@
 #include "tb/cluster.h"
 #include "tb/node/rtl_node.h"
 #include "tb/node/verilated_model.h"
+#include "tb/sim/interrupt.h"
 
 namespace weft::tools {
 namespace {
@@ -87,17 +90,32 @@ void add_counts(Json& counters, const nlohmann::json& stats) {
       counters[fmt::format("{}.{}", group, name)] = value;
 }
 
-// MiB of buffers a node may have. The simulator holds the memory of all nodes, and copies of inputs and guard
-// zones.
-uint64_t most_mib(int ranks) {
+// MiB that this process may use: what the machine has, or less by `ulimit -v`.
+uint64_t machine_mib() {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)),
              pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
-  return std::min<uint64_t>(4096, (page * pages >> 20) / 4 / static_cast<uint64_t>(ranks));
+  uint64_t mib = page * pages >> 20;
+  rlimit space{};
+  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    mib = std::min<uint64_t>(mib, space.rlim_cur >> 20);
+  return mib;
+}
+
+// A MAC that drains frames faster than the datapath fills them runs dry.
+constexpr double kMostGbps = 64 * 8 * 1000 / kClockPs;  // a whole number, rounded down
+
+// What a node takes beside its memory: the model, its MACs, its ports in the switches.
+constexpr uint64_t kNodeMib = 3;
+
+// MiB of memory that each of so many nodes may have. Half of the machine is for them; the other half holds
+// copies of inputs, guard zones and everything else.
+uint64_t most_mib(uint32_t nodes) {
+  const uint64_t each = machine_mib() / 2 / nodes;
+  return std::min<uint64_t>(4096, each > kNodeMib ? (each - kNodeMib) / 2 : 0);
 }
 
 // The first operation that needs more, as the user wrote it; empty when all fit.
-std::string too_large(const Workload& workload) {
-  const uint64_t most = most_mib(workload.ranks);
+std::string too_large(const Workload& workload, uint64_t most) {
   for (size_t i = 0; i < workload.ops.size(); ++i) {
     Workload one{workload.file, workload.name, workload.ranks, {workload.ops[i]}};
     const uint64_t need = Runner::memory_mib(one);
@@ -110,8 +128,8 @@ std::string too_large(const Workload& workload) {
   return {};
 }
 
-// The folders of a path that do not exist yet, innermost first; what a failed run made of them is taken away
-// again.
+// The folders of a path that do not exist yet, innermost first. Those that a run made and left empty are
+// taken away again.
 class NewFolders {
  public:
   explicit NewFolders(const std::string& path) {
@@ -120,7 +138,9 @@ class NewFolders {
          !p.empty() && p != p.root_path() && !fs::exists(p, none); p = p.parent_path())
       folders_.push_back(p);
   }
-  void remove() const {
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
     std::error_code in_use;
     for (const fs::path& p : folders_) fs::remove(p, in_use);
   }
@@ -136,6 +156,27 @@ Result<std::vector<uint8_t>> read_firmware() {
     return Status::error(path.string() +
                          ": cannot be opened: the firmware is not built (make sim builds it)");
   return std::vector<uint8_t>(std::istreambuf_iterator<char>(in), {});
+}
+
+// The first signal asks the simulation to stop and clean up; the second ends the program as usual.
+void stop_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { interrupted.store(signal, std::memory_order_relaxed); };
+  action.sa_flags = SA_RESETHAND;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays
+  }
+}
+
+// As a shell would have to be given it.
+std::string quoted(const std::string& word) {
+  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 #ifndef WEFT_TRACING
@@ -154,6 +195,14 @@ int run_twin(const std::string& waves, int argc, char** argv) {
 #endif
 
 int run(const Options& o, int argc, char** argv) {
+  const struct {
+    const char* flag;
+    const std::optional<std::string>& value;
+  } paths[] = {{"--config", o.config},     {"--workload", o.workload}, {"--pcap", o.pcap},
+               {"--timeline", o.timeline}, {"--waves", o.waves},       {"--json", o.json}};
+  for (const auto& p : paths)
+    if (p.value && p.value->empty()) return bad_input(fmt::format("{} = '': expected a path", p.flag));
+
   const std::string scenario_file = o.config.value_or(WEFT_SOURCE_DIR "/sw/scenarios/default.toml");
   auto loaded = load_sim_config(scenario_file);
   if (!loaded.ok()) return bad_input(loaded.error());
@@ -189,8 +238,23 @@ int run(const Options& o, int argc, char** argv) {
   if (static_cast<uint32_t>(workload.value().ranks) > scenario.nodes)
     return bad_input(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster",
                                  workload_file, workload.value().ranks, scenario.nodes));
-  if (std::string why = too_large(workload.value()); !why.empty()) return bad_input(why);
-  scenario.memory.size_mib = std::max<uint64_t>(Runner::memory_mib(workload.value()), 1);
+  const uint64_t most = most_mib(scenario.nodes);
+  if (most == 0)
+    return bad_input(fmt::format("{}: cluster.nodes = {}: expected at most {} in the {} MiB of this machine",
+                                 scenario.file, scenario.nodes, machine_mib() / 2 / (kNodeMib + 2),
+                                 machine_mib()));
+  if (std::string why = too_large(workload.value(), most); !why.empty()) return bad_input(why);
+  const uint64_t need = std::max<uint64_t>(Runner::memory_mib(workload.value()), 1);
+  if (!config.memory_given) scenario.memory.size_mib = need;
+  if (scenario.memory.size_mib < need || scenario.memory.size_mib > most)
+    return bad_input(
+        fmt::format("{}: memory.size_mib = {}: expected {} (what {} needs) to {} on this machine",
+                    scenario.file, scenario.memory.size_mib, need, workload_file, most));
+  if (scenario.fabric.rate_gbps > kMostGbps)
+    return bad_input(
+        fmt::format("{}: fabric.rate_gbps = {}: expected at most {}: the datapath of a node "
+                    "moves 64 bytes in {} ps",
+                    scenario.file, scenario.fabric.rate_gbps, kMostGbps, kClockPs));
   if (Status s = check_scenario(scenario); !s.ok()) return bad_input(s.text());
 
   TraceConfig traces;
@@ -212,12 +276,15 @@ int run(const Options& o, int argc, char** argv) {
     if (!file.ok()) return bad_input(file.error());
     json_file.emplace(file.take());
   }
-  const NewFolders folders(traces.pcap_dir);
+  // "path: why", with the flag that gave the path.
   const auto bad_trace = [&](const std::string& text) {
-    folders.remove();
+    if (o.pcap && text.starts_with(*o.pcap)) return bad_input("--pcap: " + text);
+    if (o.timeline && text.starts_with(*o.timeline)) return bad_input("--timeline: " + text);
     return bad_input(text);
   };
 
+  stop_on_signals();
+  const NewFolders folders(traces.pcap_dir);
   auto cluster = Cluster::create(scenario, rtl_nodes(make_verilated_node<Vnic100>), traces);
   if (!cluster.ok()) return bad_trace(cluster.error());
 
@@ -271,20 +338,26 @@ int run(const Options& o, int argc, char** argv) {
   }
 
   Json counters = Json::object();
-  // What the hardware counted, once all is at rest; only then do frames in and out balance.
-  if (!failed) {
-    progress("coming to rest");
-    if (json_file || o.counters) {
+  if (json_file || o.counters) {
+    // Once all is at rest, so that frames in and out balance. After a failure that may never be, and what the
+    // nodes counted is wanted all the more: as it stands, of the nodes that still answer.
+    if (!failed) {
+      progress("coming to rest");
       if (const RunResult r = cluster.value()->settle(static_cast<Ps>(rc.limit_us * 1e6)); !r.ok())
         fail("coming to rest: " + r.text);
-      for (int k = 0; k < workload.value().ranks && !failed; ++k) {
-        progress(fmt::format("reading the counters of node {}", k));
-        for (const auto& [name, value] : runner.counters(static_cast<uint32_t>(k))) {
-          const uint64_t sum = counters.value(name, uint64_t{0}) + value;
-          counters[name] = sum;
-        }
+    }
+    for (int k = 0; k < workload.value().ranks; ++k) {
+      progress(fmt::format("reading the counters of node {}", k));
+      for (const auto& [name, value] : runner.counters(static_cast<uint32_t>(k))) {
+        const uint64_t sum = counters.value(name, uint64_t{0}) + value;
+        counters[name] = sum;
       }
     }
+  }
+  if (interrupted != 0) {
+    progress("");
+    std::fprintf(stderr, "weft sim: stopped by a signal; no file was written\n");
+    return kFailed;
   }
   uint64_t cycles = 0;
   for (uint32_t k = 0; k < scenario.nodes; ++k) cycles += cluster.value()->cycles(k);
@@ -329,8 +402,8 @@ int run(const Options& o, int argc, char** argv) {
     return kOk;
   }
   std::printf("FAILED: %s\n", failure.c_str());
-  std::string again = "build/weft";
-  for (int i = 0; i < argc; ++i) again += std::string(" ") + argv[i];
+  std::string again = quoted(program_invocation_name);
+  for (int i = 0; i < argc; ++i) again += " " + quoted(argv[i]);
   if (!o.seed) again += fmt::format(" --seed {}", scenario.seed);
   std::printf("rerun: %s\n", again.c_str());
   return kFailed;
@@ -368,7 +441,13 @@ int sim_command(int argc, char** argv) {
                  "flip bytes of each result before the check: shows that the check can fail")
       ->group("");
   if (const int end = parse(app, "weft sim", argc, argv); end >= 0) return end;
-  return run(o, argc, argv);
+  const int status = run(o, argc, argv);
+  if (const int signal = interrupted; signal != 0) {  // everything is cleaned up: end as the signal would
+    std::fflush(stdout);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  return status;
 }
 
 }  // namespace weft::tools

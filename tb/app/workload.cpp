@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tb/app/workload.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "tb/sim/toml_file.h"
@@ -25,6 +28,39 @@ bool parse(TomlTable& t, const char* key, Enum& value, std::initializer_list<Enu
 }
 
 constexpr int64_t kMaxCount = int64_t{1} << 40;  // elements; whether memory holds them is looked at later
+
+// A key that means nothing for the kind is a mistake of the user's, whatever its value.
+void refuse_inapplicable(TomlTable& t, wccl::Kind kind) {
+  using enum wccl::Kind;
+  const struct {
+    const char* key;
+    std::initializer_list<wccl::Kind> kinds;
+  } keys[] = {{"type", {kAllReduce, kReduceScatter, kAllGather, kAllToAll, kAllToAllV, kBroadcast}},
+              {"redop", {kAllReduce, kReduceScatter}},
+              {"count", {kAllReduce, kReduceScatter, kAllGather, kAllToAll, kBroadcast}},
+              {"send_counts", {kAllToAllV}},
+              {"root", {kBroadcast}},
+              {"in_place", {kAllReduce, kReduceScatter, kAllGather, kBroadcast}},
+              {"algo", {kAllReduce}}};
+  for (const auto& k : keys)
+    if (t.has(k.key) && std::find(k.kinds.begin(), k.kinds.end(), kind) == k.kinds.end())
+      t.error(k.key, fmt::format("no such key: it means nothing for {}", wccl::name(kind)));
+}
+
+// What wccl::check() says, "key: what is there, expected ...", as a message about the file: that names key
+// and value itself.
+void refuse(TomlTable& t, const wccl::Op& op, const std::string& why) {
+  const size_t colon = why.find(": ");
+  std::string key = why.substr(0, colon);
+  if (key == "count" && op.kind == wccl::Kind::kAllToAllV) key = "send_counts";  // that holds them there
+  const std::string_view mark = ", expected ";
+  const size_t at = why.rfind(mark);
+  std::string expected = why.substr(at == std::string::npos ? colon + 2 : at + mark.size());
+  if (key == "type") expected += fmt::format(" for {}", wccl::name(op.kind));
+  if (key.starts_with("send_counts") && expected.starts_with("one for"))  // a list too long to be shown
+    expected += ", not " + why.substr(colon + 2, at - colon - 2);
+  t.error(key.c_str(), expected);
+}
 
 }  // namespace
 
@@ -61,10 +97,8 @@ Result<Workload> load_workload(const std::string& path) {
     for (const auto& row : rows) o.op.send_counts.emplace_back(row.begin(), row.end());
     t.integer("repeat", o.repeat, 1, 100'000);
     t.number("gap_us", o.gap_us, 0, 1e6);
-    if (std::string why = wccl::check(o.op, w.ranks); !why.empty() && w.ranks != 0) {
-      const auto colon = why.find_first_of("[:");
-      t.error(why.substr(0, colon).c_str(), why);
-    }
+    if (t.has("kind")) refuse_inapplicable(t, o.op.kind);
+    if (std::string why = wccl::check(o.op, w.ranks); !why.empty() && w.ranks != 0) refuse(t, o.op, why);
     w.ops.push_back(std::move(o));
   }
   if (Status s = file.value().done(); !s.ok()) return s;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+
+#include "tb/sim/interrupt.h"
 
 namespace weft::tb {
 namespace {
@@ -136,6 +139,8 @@ Ps Kernel::run_window(Ps limit) {
       break;
     }
   }
+  if (const int signal = interrupted.load(std::memory_order_relaxed); signal != 0 && status_.ok())
+    status_ = Status::error("stopped by signal " + std::to_string(signal));
   for (auto& callback : callbacks_) callback(now_);
   return now_;
 }

@@ -8,8 +8,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 NEEDS = ["weft"]
@@ -65,14 +67,14 @@ class Case(unittest.TestCase):
         return sorted(os.path.relpath(os.path.join(folder, name), self.dir)
                       for folder, folders, files in os.walk(self.dir) for name in folders + files)
 
-    def weft(self, *args):
-        return subprocess.run([WEFT, *args], cwd=self.dir, text=True, stdin=subprocess.DEVNULL,
+    def weft(self, *args, program=(WEFT,)):
+        return subprocess.run([*program, *args], cwd=self.dir, text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
 
-    def refused(self, args, *words, stdout=False):
+    def refused(self, args, *words, stdout=False, program=(WEFT,)):
         """`stdout`: the table may have begun, for what only shows while the simulation runs."""
         before = self.files()
-        result = self.weft(*args)
+        result = self.weft(*args, program=program)
         with self.subTest(args=args):
             self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
             self.assertRegex(result.stderr, r"\A[^\n]+\n\Z", "not one line")
@@ -117,6 +119,13 @@ class CommandLine(Case):
             self.refused(["sim", "--config", "s.toml", f"{flag}={value}"], f"{flag} = {value}: expected {expected}")
         for flag in ("--nodes", "--loss", "--json", "--pcap", "--waves"):
             self.refused(["sim", "--config", "s.toml", f"{flag}="], flag, "missing")
+        for flag in ("--json", "--pcap", "--timeline", "--waves", "--workload"):
+            self.refused(["sim", "--config", "s.toml", flag, ""], f"{flag} = '': expected a path")
+        self.refused(["sim", "--config", "s.toml", "--nodes", "2", "--nodes", "3"], "--nodes: given 2 times, expected once")
+
+    def test_more_nodes_than_the_memory_holds(self):
+        self.refused(["sh", "-c", 'ulimit -v 4000000; exec "$0" "$@"', WEFT, "sim", "--config", "s.toml", "--nodes", "4096"],
+                     "cluster.nodes = 4096: expected at most", program=())
 
     def test_more_planes_than_ports(self):
         self.refused(["sim", "--config", "s.toml", "--planes", "3"], "s.toml", "cluster.planes = 3", "at most the 2 ports")
@@ -150,8 +159,15 @@ class Files(Case):
         self.refused_config("[memory]\nlatency_min_cycles = 900\n", "memory.latency_max_cycles = 80", "expected at least")
         self.refused_config("[[faults.down]]\nplane = 7\n", "faults.down[0].plane = 7", "below planes = 2")
         self.refused_config("[[faults.down]]\nplane = 0\nfrom_us = 9\nto_us = 3\n", "faults.down[0].to_us = 3", "after from_us")
-        self.refused_config("[[faults.drop]]\nnode = 5\n", "faults.drop[0].node = 5", "below nodes = 2")
+        self.refused_config("[[faults.drop]]\nnode = 5\nport = 0\nn = 0\n", "faults.drop[0].node = 5", "below nodes = 2")
         self.refused_config("[run]\ninputs = \"nice\"\n", "run.inputs = 'nice'", "exact or random")
+        self.refused_config("[[faults.drop]]\n", "faults.drop[0].node", "expected")
+        self.refused_config("[[memory.error]]\nnode = 0\naddr = 64\nbytes = 64\n", "memory.error[0].addr = 0x40", "expected an address in")
+        self.refused_config("[memory]\nsize_mib = 1\n", "memory.size_mib = 1", "what w.toml needs")
+        self.refused_config("[memory]\nsize_mib = 65536\n", "memory.size_mib = 65536", "on this machine")
+        self.refused_config("", "fabric.rate_gbps = 200", "at most 165", base=SCENARIO.replace("[fabric]", "[fabric]\nrate_gbps = 200"))
+        self.write("empty.toml", "")
+        self.refused(["sim", "--config", "s.toml", "--workload", "empty.toml"], "empty.toml: ranks: expected")
         mtu = SCENARIO.replace("mtu = 256", "mtu = 300")
         self.refused_config("", "transport.mtu = 300", "expected 256, 512", base=mtu)
         self.refused_config("", "cluster.nodes = 'two'", "expected an integer", base=SCENARIO.replace("nodes = 2", 'nodes = "two"'))
@@ -163,7 +179,7 @@ class Files(Case):
         self.refused_workload(head + "count = -4\n", "op[0].count = -4", "expected elements")
         self.refused_workload(head + "count = 4.5\n", "op[0].count = 4.5", "expected elements")
         self.refused_workload(head + "count = 99999999999999\n", "op[0].count = 99999999999999", "expected elements")
-        self.refused_workload(head + "count = 1099511627776\n", "op[0].count = 1099511627776", "less than 4 GiB")
+        self.refused_workload(head + "count = 1099511627776\n", "op[0].count = 1099511627776: expected less than 4 GiB to one peer\n")
         self.refused_workload(head + "count = 1073741823\n", "op[0].count = 1073741823", "MiB a node, expected at most")
         self.refused_workload(head + "count = 4\nrepeat = 0\n", "op[0].repeat = 0", "expected an integer from 1")
         self.refused_workload(head + "count = 4\ngap_us = -1\n", "op[0].gap_us = -1", "expected a number")
@@ -171,19 +187,29 @@ class Files(Case):
         self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
         self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
         self.refused_workload(head.replace("float32", "float64") + "count = 4\n", "op[0].type = 'float64'", "expected one of")
-        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "cannot be reduced")
+        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "expected float32, bfloat16 or int32 for all_reduce")
         self.refused_workload('ranks = 2\n[[op]]\nkind = "broadcast"\ntype = "int32"\ncount = 4\nroot = 2\n', "op[0].root = 2", "expected 0 to 1")
         self.refused_workload('ranks = 2\n', "op", "at least one")
         self.refused_workload('ranks = 2\nop = 3\n', "op = 3", "array of tables")
         self.refused_workload('[[op]]\nkind = "barrier"\n', "ranks", "expected an integer from 1 to 16")
         self.refused_workload('ranks = 17\n[[op]]\nkind = "barrier"\n', "ranks = 17", "expected an integer from 1 to 16")
 
+    def test_keys_that_mean_nothing_for_the_kind(self):
+        good = {"all_reduce": "count = 4", "all_gather": "count = 4", "all_to_allv": "send_counts = [[1, 2], [3, 4]]", "barrier": ""}
+        for kind, key in [("all_to_allv", "count = 4"), ("barrier", "count = 4"), ("barrier", "in_place = false"),
+                          ("barrier", 'redop = "sum"'), ("barrier", 'type = "int32"'), ("all_gather", 'redop = "sum"'),
+                          ("all_gather", "root = 0"), ("all_reduce", "root = 0"), ("all_gather", 'algo = "direct"'),
+                          ("all_reduce", "send_counts = [[1, 2], [3, 4]]"), ("all_to_allv", "in_place = false")]:
+            type_line = "" if kind == "barrier" else 'type = "int32"\n'
+            self.refused_workload(f'ranks = 2\n[[op]]\nkind = "{kind}"\n{type_line}{good[kind]}\n{key}\n',
+                                  f"op[0].{key.split()[0]} = ", f"means nothing for {kind}")
+
     def test_counts_that_do_not_match_the_ranks(self):
         head = 'ranks = 2\n[[op]]\nkind = "all_to_allv"\ntype = "int32"\n'
-        self.refused_workload(head, "op[0].send_counts", "0 rows, expected one for each of 2 ranks")
-        self.refused_workload(head + "send_counts = [[1, 2]]\n", "op[0].send_counts", "1 rows, expected one for each of 2 ranks")
-        self.refused_workload(head + "send_counts = [[1, 2], [3, 4, 5]]\n", "op[0].send_counts", "3 counts, expected one for each of 2 ranks")
-        self.refused_workload(head + "send_counts = [[1, -2], [3, 4]]\n", "op[0].send_counts[0] = -2", "expected elements")
+        self.refused_workload(head, "op[0].send_counts: expected one for each of 2 ranks, not 0 rows")
+        self.refused_workload(head + "send_counts = [[1, 2]]\n", "op[0].send_counts = ", "expected one for each of 2 ranks, not 1 rows")
+        self.refused_workload(head + "send_counts = [[1, 2], [3, 4, 5]]\n", "op[0].send_counts[1]: expected one for each of 2 ranks, not 3 counts")
+        self.refused_workload(head + "send_counts = [[1, -2], [3, 4]]\n", "op[0].send_counts[0][1] = -2", "expected elements")
         self.refused_workload(head + "send_counts = 3\n", "op[0].send_counts = 3", "expected elements")
 
     def test_nine_ranks_on_eight_nodes(self):
@@ -202,13 +228,13 @@ class Outputs(Case):
         self.refused([*sim, "--pcap", "new/deep", "--timeline", "none/x.json"], "none/x.json", "cannot be written")
 
     def test_a_full_disk(self):
-        self.refused(["sim", "--config", "s.toml", "--timeline", "/dev/full"], "/dev/full", "No space left", stdout=True)
-        self.refused(["sim", "--config", "s.toml", "--json", "/dev/full"], "--json = /dev/full", "cannot be written", stdout=True)
+        self.refused(["sim", "--config", "s.toml", "--timeline", "/dev/full"], "--timeline: /dev/full", "No space left", stdout=True)
+        self.refused(["sim", "--config", "s.toml", "--json", "/dev/full"], "--json = /dev/full", "No space left", stdout=True)
         os.mkdir(os.path.join(self.dir, "caps"))
         os.symlink("/dev/full", os.path.join(self.dir, "caps/node1_port0.pcap"))
         result = self.weft("sim", "--config", "s.toml", "--pcap", "caps", "--timeline", "t.json", "--json", "j.json")
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
-        self.assertRegex(result.stderr, r"\A[^\n]*node1_port0.pcap[^\n]*No space left[^\n]*\n\Z")
+        self.assertRegex(result.stderr, r"\A[^\n]*--pcap: caps/node1_port0.pcap[^\n]*No space left[^\n]*\n\Z")
         left = [name for name in self.files() if name not in ("caps", "s.toml", "w.toml", "caps/node1_port0.pcap")]
         self.assertEqual(left, [])
 
@@ -315,11 +341,30 @@ class Runs(Case):
         self.assertNotEqual(self.load("c.json")["ops"], a["ops"])
 
     def test_a_failed_check_is_told_with_the_line_that_repeats_it(self):
-        result = self.weft("sim", "--config", "s.toml", "--corrupt-result", "1", "--json", "x.json")
+        result = self.weft("sim", "--config", "s.toml", "--corrupt-result", "1", "--json", "x y.json")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"FAILED: rank \d: element \d+ of the result: byte 0x\w+, expected 0x\w+\n"
-                                        r"rerun: build/weft sim --config s.toml --corrupt-result 1 .*--seed \d+\n\Z")
-        self.assertEqual(self.load("x.json")["verdict"], "failed")
+                                        rf"rerun: {re.escape(WEFT)} sim --config s.toml --corrupt-result 1 --json 'x y.json' --seed \d+\n\Z")
+        failed = self.load("x y.json")
+        self.assertEqual(failed["verdict"], "failed")
+        self.assertGreater(failed["counters"]["port0.tx.frames"], 0)  # what the hardware says, when it is wanted most
+
+    def test_a_signal_stops_a_run_and_leaves_no_file(self):
+        self.write("long.toml", WORKLOAD.replace("count = 6000\n", "count = 6000\nrepeat = 100000\n"))
+        before = self.files()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([WEFT, "sim", "--config", "s.toml", "--workload", "long.toml", "--pcap", "new/caps", "--timeline",
+                                   "t.json", "--json", "j.json"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as run:
+                while not os.path.exists(os.path.join(self.dir, "t.json.part")):
+                    self.assertIsNone(run.poll(), "ended too early")
+                    time.sleep(0.05)
+                time.sleep(1)
+                run.send_signal(number)
+                _, err = run.communicate(timeout=LIMIT_S)
+            self.assertEqual(run.returncode, -number)
+            self.assertRegex(err, r"\Aweft sim: stopped by a signal[^\n]*\n\Z")
+            self.assertEqual(self.files(), before)
 
     def test_a_plane_that_dies_is_told_once(self):
         # Nothing else has happened by then: the first operation meets the dead plane.
