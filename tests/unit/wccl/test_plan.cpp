@@ -282,7 +282,7 @@ TEST_CASE("wccl: the check sees an entry that ignores its dependencies", "[wccl]
   Rng rng;
   Op op = make(Kind::kAllReduce, 40'000, 4, rng);
   int seen = 0;
-  auto plan = compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}, 0});
+  auto plan = compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}});
   REQUIRE(plan.ok());
   for (int i = 0; i < static_cast<int>(plan.value().size()); ++i)
     if (plan.value()[static_cast<std::size_t>(i)].has_dep0) seen += Harness{4, 3, 1, true, i}.run(op) != "";
