@@ -80,15 +80,14 @@ module weft_counters
   cnt_port_t [NumPorts-1:0] port_q;
 
   // Cycles to scan on without events; any event may wait a round for its visit.
-  localparam int unsigned RunW = $clog2(2 * Num + 1);
-  logic [RunW-1:0] run_q;
-  logic event_q;
-  wire run = run_q != '0;
+  localparam int unsigned LeftW = $clog2(2 * Num);
+  logic [LeftW-1:0] left_q;
+  logic run_q, event_q;
 
   index_t visit;
   logic visit_valid;
   assign visit       = state_q == StVisit ? rd_index_q : scan_q;
-  assign visit_valid = (state_q == StScan && run) || state_q == StVisit;
+  assign visit_valid = (state_q == StScan && run_q) || state_q == StVisit;
 
   wire rd_in_range = rd_index_i < 16'(Num);
   wire may_read = rd_wait_q && !fresh_q && spacing_q == '0;
@@ -104,18 +103,24 @@ module weft_counters
       spacing_q <= '0;
       wait_q    <= '0;
       event_q   <= 1'b0;
-      run_q     <= RunW'(2 * Num);
+      run_q     <= 1'b1;
+      left_q    <= LeftW'(2 * Num - 1);
     end else begin
       event_q <= node_q != '0 || port_q != '0;
-      if (event_q) run_q <= RunW'(2 * Num);
-      else if (run && state_q == StScan) run_q <= run_q - 1'b1;
+      if (event_q) begin
+        run_q  <= 1'b1;
+        left_q <= LeftW'(2 * Num - 1);
+      end else if (run_q && state_q == StScan) begin
+        run_q  <= left_q != '0;
+        left_q <= left_q - 1'b1;
+      end
       if (rd_valid_i && rd_in_range) rd_wait_q <= 1'b1;
       if (wait_q != '0) wait_q <= wait_q - 1'b1;
 
       unique case (state_q)
         StScan: begin
-          if (run) scan_q <= scan_q + 1'b1;
-          if (run && scan_q == index_t'(Num - 1)) begin
+          if (run_q) scan_q <= scan_q + 1'b1;
+          if (run_q && scan_q == index_t'(Num - 1)) begin
             scan_q  <= '0;
             fresh_q <= 1'b0;
           end
