@@ -52,7 +52,7 @@ void visit_keys(K& k, Visitor&& v) {
   v("transport", "ack_hold_us", k.ack_hold_us, 0, 1000,
     "an ack that nothing hurries may wait so long to coalesce");
   v("transport", "paths_per_port", k.paths_per_port, 0, 8,
-    "paths of a connection on each port; 0: all the node has");
+    "paths of a connection on each port; 0: by the number of peers (docs/collectives.md)");
   v("transport", "share", k.share, 0.001, 1, "of a port's line rate, for a connection");
   v("transport", "init_cap_kib", k.init_cap_kib, 1, 8192, "in flight on a port before its first ack");
   v("transport", "start_psn", k.start_psn, -1, 0xffffff,
