@@ -233,7 +233,8 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
   f.wth = Wth::unpack(frame.data() + kWth);
   if (f.bth.tver != 0) return refuse(Drop::VERSION);
   const auto layout = layout_of(f.bth.opcode);
-  if (!layout || !is_implemented(static_cast<Opcode>(f.bth.opcode))) return refuse(Drop::OPCODE);
+  if (!layout || !(port.whole_protocol || is_implemented(static_cast<Opcode>(f.bth.opcode))))
+    return refuse(Drop::OPCODE);
   f.layout = *layout;
 
   // The extension header must be there before its version can be read.

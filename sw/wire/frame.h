@@ -103,9 +103,11 @@ struct RxPort {
   std::optional<std::span<const RxConn>> conns;  // index = BTH DQPN
   unsigned port = 0;
   unsigned paths_per_port = 0;  // 0: path not checked
+  bool whole_protocol = false;  // false: the opcodes of is_implemented only
 };
 
-/// Opcodes that the nodes of this version serve; the others are refused with Drop::OPCODE.
+/// Opcodes that the RTL nodes of this version serve; they refuse the others with Drop::OPCODE. The reference
+/// endpoint serves all.
 bool is_implemented(Opcode opcode);
 
 struct ParseResult {
