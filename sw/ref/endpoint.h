@@ -114,9 +114,9 @@ class Endpoint {
 
   // Connections: A offers, B accepts or refuses, A connects with B's answer. `refusal` says why not; the
   // connection then does not exist. Numbers are small and dense.
-  wire::Setup offer();                                                // reserves a connection
-  wire::Setup accept(const wire::Setup& offered, Peer peer, Ps now);  // the answer, perhaps a refusal
-  wire::Refusal connect(const wire::Setup& mine, const wire::Setup& answer, Peer peer, Ps now);
+  wire::Hello offer();                                                // reserves a connection
+  wire::Hello accept(const wire::Hello& offered, Peer peer, Ps now);  // the answer, perhaps a refusal
+  wire::Refusal connect(const wire::Hello& mine, const wire::Hello& answer, Peer peer, Ps now);
   /// Forgets the connection: every request and receive still posted completes with FLUSHED. Its number is
   /// used again with a larger incarnation only.
   void close(std::uint32_t conn, Ps now);
