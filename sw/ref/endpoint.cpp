@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sw/ref/endpoint.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
+#include "sw/ref/impl.h"
+
+namespace weft::ref {
+namespace {
+
+inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
+inline constexpr std::uint32_t kKnownCaps = 0xff;
+inline constexpr std::uint32_t kMaxDistance = 128;
+inline constexpr std::uint32_t kFirstSport = 0xc000;  // dynamic ports
+
+constexpr std::uint32_t bit(wire::Cap c) {
+  return 1u << static_cast<unsigned>(c);
+}
+
+std::uint32_t needed_cap(WrOp op) {
+  switch (op) {
+    case WrOp::kSend:
+    case WrOp::kSendImm:
+    case WrOp::kWriteImm: return bit(wire::Cap::SEND);
+    case WrOp::kWrite:
+    case WrOp::kWriteSignal: return bit(wire::Cap::WRITE);
+    case WrOp::kRead: return bit(wire::Cap::READ);
+    default: return bit(wire::Cap::ATOMIC);
+  }
+}
+
+wire::Opcode opcode_of(WrOp op) {
+  switch (op) {
+    case WrOp::kSend: return wire::Opcode::SEND;
+    case WrOp::kSendImm: return wire::Opcode::SEND_IMM;
+    case WrOp::kWrite: return wire::Opcode::WRITE;
+    case WrOp::kWriteImm: return wire::Opcode::WRITE_IMM;
+    case WrOp::kWriteSignal: return wire::Opcode::WRITE_SIGNAL;
+    case WrOp::kRead: return wire::Opcode::READ;
+    case WrOp::kFetchAdd: return wire::Opcode::FETCH_ADD;
+    default: return wire::Opcode::COMPARE_SWAP;
+  }
+}
+
+}  // namespace
+
+Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed) {
+  // A configuration is the caller's code, not a user's input: it is checked by those who read it.
+  if (c.ports == 0 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 || c.streams == 0 ||
+      c.mtu < 64 || c.mtu > wire::kMaxPayload || c.distance > kMaxDistance || c.line_mbps == 0)
+    std::abort();
+  ports.resize(c.ports);
+  line = c.line_mbps / 8000.0;
+  line_share = static_cast<std::uint32_t>(line * 65536);
+  pkt = c.mtu + c.overhead;
+  rtt_init_ns = static_cast<std::uint32_t>(c.rtt_init / kNs);
+  staging.resize(wire::kMaxPayload);
+}
+
+std::uint64_t Endpoint::Impl::draw() {  // splitmix64
+  std::uint64_t x = random += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::uint32_t Endpoint::Impl::reserve_conn() {
+  std::uint32_t i;
+  if (free_conns.empty()) {
+    i = static_cast<std::uint32_t>(conns.size());
+    conns.emplace_back();
+    conns[i].incarnation = static_cast<std::uint16_t>(draw());
+  } else {
+    i = free_conns.back();
+    free_conns.pop_back();
+  }
+  Conn& c = conns[i];
+  c.state = ConnState::kOffered;
+  c.start_psn = static_cast<std::uint32_t>(draw()) & kPsnMask;
+  ++c.incarnation;
+  return i;
+}
+
+wire::Refusal Endpoint::Impl::judge(const wire::Hello& h) const {
+  using wire::Refusal;
+  if (h.magic != kMagic) return Refusal::MAGIC;
+  if (h.version != wire::kWeftVersion) return Refusal::VERSION;
+  if ((h.caps & ~kKnownCaps) != 0 || (h.needs & ~config.caps) != 0 || (config.needs & ~h.caps) != 0)
+    return Refusal::CAPS;
+  if (h.mtu < 64 || h.mtu > wire::kMaxPayload) return Refusal::MTU;
+  if (h.ports != config.ports || h.paths != config.paths) return Refusal::PATHS;
+  if (h.streams == 0 || h.streams > config.streams) return Refusal::STREAMS;
+  if (h.distance > kMaxDistance) return Refusal::DISTANCE;
+  if ((h.resv0 | h.resv1 | h.resv2 | h.resv3 | h.resv4 | h.resv5) != 0) return Refusal::RESERVED;
+  return Refusal::NONE;
+}
+
+wire::Hello Endpoint::offer() {
+  Impl& e = *impl_;
+  const std::uint32_t conn = e.reserve_conn();
+  wire::Hello h;
+  h.magic = kMagic;
+  h.version = wire::kWeftVersion;
+  h.incarnation = e.conns[conn].incarnation;
+  h.caps = e.config.caps;
+  h.needs = e.config.needs;
+  h.conn = conn;
+  h.distance = static_cast<std::uint8_t>(e.config.distance);
+  h.psn = e.conns[conn].start_psn;
+  h.ports = static_cast<std::uint8_t>(e.config.ports);
+  h.paths = static_cast<std::uint8_t>(e.config.paths);
+  h.streams = static_cast<std::uint16_t>(e.config.streams);
+  h.mtu = static_cast<std::uint16_t>(e.config.mtu);
+  h.line = e.config.line_mbps;
+  return h;
+}
+
+wire::Hello Endpoint::accept(const wire::Hello& offered, Peer peer, Ps now) {
+  Impl& e = *impl_;
+  wire::Hello answer = offer();
+  const wire::Refusal why = e.judge(offered);
+  if (why != wire::Refusal::NONE) {
+    e.release(answer.conn);
+    answer.refusal = why;
+    return answer;
+  }
+  // One incarnation serves both directions: the larger, so that it is new to both ends.
+  Conn& c = e.conns[answer.conn];
+  if (static_cast<std::int16_t>(offered.incarnation - c.incarnation) > 0) c.incarnation = offered.incarnation;
+  answer.incarnation = c.incarnation;
+  e.open(answer.conn, answer, offered, peer, now);
+  return answer;
+}
+
+wire::Refusal Endpoint::connect(const wire::Hello& mine, const wire::Hello& answer, Peer peer, Ps now) {
+  Impl& e = *impl_;
+  if (mine.conn >= e.conns.size() || e.conns[mine.conn].state != ConnState::kOffered)
+    return wire::Refusal::RESOURCES;
+  wire::Refusal why = answer.refusal != wire::Refusal::NONE ? answer.refusal : e.judge(answer);
+  if (why == wire::Refusal::NONE && static_cast<std::int16_t>(answer.incarnation - mine.incarnation) < 0)
+    why = wire::Refusal::INCARNATION;
+  if (why != wire::Refusal::NONE) {
+    e.release(mine.conn);
+    return why;
+  }
+  e.conns[mine.conn].incarnation = answer.incarnation;
+  e.open(mine.conn, mine, answer, peer, now);
+  return why;
+}
+
+void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wire::Hello& theirs, Peer peer,
+                          Ps now) {
+  Conn& c = conns[conn];
+  c.state = ConnState::kOpen;
+  c.peer = peer;
+  c.peer_conn = theirs.conn;
+  c.caps = mine.caps & theirs.caps;
+  c.mtu = std::min(mine.mtu, theirs.mtu);
+  c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = kNil;
+  c.unsettled = c.turn = c.acked_ts = 0;
+  c.fences = 0;
+  c.heard = c.life_start = now;
+  c.flush_at = kNever;
+  const std::uint32_t n = num_paths();
+  c.tx.assign(n, TxPath{});
+  c.rx.assign(n, RxPath{});
+  c.cwnd.assign(n, 0);
+  c.inflight.assign(n, 0);
+  c.tx_port.assign(config.ports, TxPort{});
+  c.rx_port.assign(config.ports, RxPort{});
+  c.streams.clear();
+  c.streams.resize(std::min(mine.streams, theirs.streams) + 1u);
+  c.scout = static_cast<std::uint32_t>(draw() % n);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    TxPath& t = c.tx[i];
+    t.next = t.base = mine.psn;
+    t.head = t.tail = kNil;
+    t.confirmed = 1;  // the set-up confirmed epoch 0
+    t.slow_start = 1;
+    t.sport = static_cast<std::uint16_t>(kFirstSport + draw() % (0x10000 - kFirstSport));
+    RxPath& r = c.rx[i];
+    r.next = theirs.psn & kPsnMask;
+    r.hist.fill(~std::uint64_t{0});
+  }
+  for (std::uint32_t p = 0; p < config.ports; ++p) {
+    c.tx_port[p].share = line_share;
+    update_cap(c, p);
+  }
+}
+
+void Endpoint::Impl::release(std::uint32_t conn) {
+  Conn& c = conns[conn];
+  c.state = ConnState::kClosed;
+  free_conns.insert(free_conns.begin(), conn);  // the longest unused number first
+}
+
+/// A request's end, told to the application.
+void Endpoint::Impl::tell(std::uint32_t conn, const TxMsg& m, wire::Err status) {
+  Completion done;
+  done.status = status;
+  done.conn = conn;
+  done.stream = m.stream;
+  done.id = m.id;
+  env.completed(done);
+}
+
+/// Everything of a connection that will send no more: requests and receives complete once, with errors.
+void Endpoint::Impl::flush(std::uint32_t conn, wire::Err first) {
+  Conn& c = conns[conn];
+  for (TxPath& t : c.tx) {
+    while (t.head != kNil) {
+      const std::uint32_t d = t.head;
+      t.head = descs[d].next;
+      descs.give(d);
+    }
+    t.tail = kNil;
+  }
+  while (c.resend_head != kNil) {
+    const std::uint32_t d = c.resend_head;
+    c.resend_head = descs[d].next;
+    descs.give(d);
+  }
+  c.resend_tail = kNil;
+  c.ready_head = c.ready_tail = kNil;
+  c.unsettled = 0;
+  std::fill(c.inflight.begin(), c.inflight.end(), 0);
+  share_forget(conn);
+  for (std::uint32_t s = 0; s < c.streams.size(); ++s) {
+    Stream& st = c.streams[s];
+    wire::Err status = first;
+    st.failed = true;
+    for (std::uint32_t m = st.oldest; m != kNil;) {
+      const std::uint32_t next = msgs[m].next;
+      if (!msgs[m].completed && !msgs[m].internal) {
+        tell(conn, msgs[m], msgs[m].status != wire::Err::OK ? msgs[m].status : status);
+        status = wire::Err::FLUSHED;
+      }
+      msgs.give(m);
+      m = next;
+    }
+    st.oldest = st.newest = st.cursor = kNil;
+    for (std::uint32_t m = st.rx_open; m != kNil;) {
+      const std::uint32_t next = rx_msgs[m].next;
+      rx_msgs.give(m);
+      m = next;
+    }
+    st.rx_open = kNil;
+    while (!st.recvs.empty()) {
+      const Recv r = st.recvs.pop();
+      Completion done;
+      done.what = Completed::kRecv;
+      done.status = wire::Err::FLUSHED;
+      done.conn = conn;
+      done.stream = static_cast<std::uint16_t>(s);
+      done.id = r.id;
+      env.completed(done);
+    }
+  }
+}
+
+void Endpoint::close(std::uint32_t conn, Ps) {
+  Impl& e = *impl_;
+  if (conn >= e.conns.size() || e.conns[conn].state == ConnState::kClosed) return;
+  if (e.conns[conn].state != ConnState::kOffered) {
+    e.conns[conn].state = ConnState::kFailed;  // posts out of completed() are refused
+    e.flush(conn, wire::Err::FLUSHED);
+  }
+  e.release(conn);
+}
+
+Endpoint::Endpoint(const Config& config, Env& env) : impl_(std::make_unique<Impl>(config, env)) {}
+Endpoint::~Endpoint() = default;
+Endpoint::Endpoint(Endpoint&&) noexcept = default;
+
+void Endpoint::add_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes, std::uint8_t rights) {
+  impl_->regions[rkey] = {va, bytes, rights};
+}
+
+wire::Err Endpoint::post(std::uint32_t conn, std::uint16_t stream, const WorkRequest& w, Ps now) {
+  Impl& e = *impl_;
+  using wire::Err;
+  if (conn >= e.conns.size()) return Err::BAD_CONN;
+  Conn& c = e.conns[conn];
+  if (c.state == ConnState::kFailing || c.state == ConnState::kFailed) return Err::FLUSHED;
+  if (c.state != ConnState::kOpen || stream + 1u >= c.streams.size()) return Err::BAD_CONN;
+  if ((c.caps & needed_cap(w.op)) == 0) return Err::BAD_OPCODE;
+  if (w.length > wire::kMaxWqeLength) return Err::BAD_LENGTH;
+  if (c.streams[stream].failed) return Err::FLUSHED;
+  TxMsg m{};
+  m.op = opcode_of(w.op);
+  m.stream = stream;
+  m.id = w.id;
+  m.length = w.length;
+  m.local_va = w.local_va;
+  m.local_rkey = w.local_rkey;
+  m.remote_va = w.remote_va;
+  m.rkey = w.rkey;
+  m.value = w.value;
+  m.sem = w.sem;
+  if (w.op == WrOp::kRead) {
+    m.answer = w.length;
+    m.waits = true;
+    m.length = wire::ReadRequest::kBytes;
+  } else if (w.op == WrOp::kFetchAdd || w.op == WrOp::kCompareSwap) {
+    if (w.remote_va % 8 != 0) return Err::BAD_ALIGN;
+    m.operand = w.operand;
+    m.compare = w.compare;
+    m.answer = 8;
+    m.waits = true;
+    m.length = wire::AtomicRequest::kBytes;
+  }
+  if (c.unsettled == 0 && !c.has_data()) c.heard = now;
+  e.enqueue_message(conn, stream, m);
+  return Err::OK;
+}
+
+wire::Err Endpoint::post_recv(std::uint32_t conn, std::uint16_t stream, std::uint64_t id, std::uint64_t va,
+                              std::uint32_t bytes, Ps now) {
+  Impl& e = *impl_;
+  using wire::Err;
+  if (conn >= e.conns.size()) return Err::BAD_CONN;
+  Conn& c = e.conns[conn];
+  if (c.state == ConnState::kFailing || c.state == ConnState::kFailed) return Err::FLUSHED;
+  if (c.state != ConnState::kOpen || stream + 1u >= c.streams.size()) return Err::BAD_CONN;
+  if ((c.caps & bit(wire::Cap::SEND)) == 0) return Err::BAD_OPCODE;
+  Stream& st = c.streams[stream];
+  if (st.rx_failed) return Err::FLUSHED;
+  if (c.unsettled == 0 && !c.has_data()) c.heard = now;
+  st.recvs.push({id, va, bytes});
+  e.offer_credits(conn, stream);
+  return Err::OK;
+}
+
+void Endpoint::on_drop(wire::Drop reason) {
+  impl_->drop(reason);
+}
+
+void Endpoint::on_packet(Ps now, std::uint32_t port, const Packet& p) {
+  Impl& e = *impl_;
+  using wire::Drop;
+  using wire::Opcode;
+  if (p.conn >= e.conns.size()) return e.drop(Drop::CONN);
+  Conn& c = e.conns[p.conn];
+  if (c.state != ConnState::kOpen && c.state != ConnState::kFailing) return e.drop(Drop::CONN);
+  if (p.incarnation != c.incarnation) return e.drop(Drop::INCARNATION);
+  if (p.path >= e.num_paths()) return e.drop(Drop::PATH);
+  // Fences and their answers come over any path.
+  if (p.opcode == Opcode::FENCE) return e.on_fence(p.conn, port, p);
+  if (p.opcode == Opcode::FENCE_ANSWER) return e.on_fence_answer(now, p.conn, p);
+  if (e.port_of(p.path) != port) return e.drop(Drop::PATH);
+  if (p.opcode == Opcode::ACK) return e.on_ack(now, p.conn, port, p);
+  e.on_sequenced(now, p.conn, port, p);
+}
+
+bool Endpoint::next_packet(Ps now, std::uint32_t port, Packet& out) {
+  Impl& e = *impl_;
+  if (e.next_control(now, port, out) || e.next_data(now, port, out)) return true;
+  e.ready_ports &= ~(1u << port);
+  return false;
+}
+
+std::uint32_t Endpoint::ready_ports() const {
+  return impl_->ready_ports;
+}
+
+Ps Endpoint::next_timer() const {
+  return impl_->timers.empty() ? kNever : impl_->timers.front().at;
+}
+
+void Endpoint::on_timer(Ps now) {
+  Impl& e = *impl_;
+  while (!e.timers.empty() && e.timers.front().at <= now) {
+    std::pop_heap(e.timers.begin(), e.timers.end(), std::greater<>{});
+    const Timer t = e.timers.back();
+    e.timers.pop_back();
+    Conn& c = e.conns[t.conn];
+    if (c.incarnation != t.incarnation || (c.state != ConnState::kOpen && c.state != ConnState::kFailing))
+      continue;
+    switch (t.kind) {
+      case TimerKind::kPath: e.on_path_timer(now, t.conn, t.index); break;
+      case TimerKind::kPace:
+        c.tx_port[t.index].pace_timer = false;
+        if (c.has_data()) e.queue_conn(t.conn, t.index);
+        break;
+      case TimerKind::kHole: e.on_hole_timer(now, t.conn, t.index); break;
+      case TimerKind::kFlush:
+        if (c.state == ConnState::kFailing && now >= c.flush_at) {
+          c.state = ConnState::kFailed;
+          e.flush(t.conn, wire::Err::RETRY_LIMIT);
+          Completion done;
+          done.what = Completed::kConnection;
+          done.status = wire::Err::RETRY_LIMIT;
+          done.conn = t.conn;
+          e.env.completed(done);
+        }
+        break;
+    }
+  }
+}
+
+const Counters& Endpoint::counters() const {
+  return impl_->count;
+}
+const Config& Endpoint::config() const {
+  return impl_->config;
+}
+
+bool Endpoint::idle() const {
+  for (const Conn& c : impl_->conns)
+    if ((c.state == ConnState::kOpen && (c.unsettled != 0 || c.has_data())) || c.state == ConnState::kFailing)
+      return false;
+  return true;
+}
+
+PathState Endpoint::path_state(std::uint32_t conn, std::uint32_t path) const {
+  return static_cast<PathState>(impl_->conns[conn].tx[path].state);
+}
+std::uint16_t Endpoint::path_sport(std::uint32_t conn, std::uint32_t path) const {
+  return impl_->conns[conn].tx[path].sport;
+}
+double Endpoint::share_of_line(std::uint32_t conn, std::uint32_t port) const {
+  return static_cast<double>(impl_->conns[conn].tx_port[port].share) / impl_->line_share;
+}
+
+std::size_t Endpoint::bytes_per_connection() const {
+  const Impl& e = *impl_;
+  return sizeof(Conn) + e.num_paths() * (sizeof(TxPath) + 2 * sizeof(std::uint32_t) + sizeof(RxPath)) +
+         e.config.ports * (sizeof(TxPort) + sizeof(RxPort)) + (e.config.streams + 1) * sizeof(Stream);
+}
+
+std::string Endpoint::state(std::uint32_t conn) const {
+  static constexpr const char* kPath[] = {"good", "suspect", "fencing", "failed", "probation"};
+  static constexpr const char* kConn[] = {"closed", "offered", "open", "failing", "failed"};
+  const Impl& e = *impl_;
+  const Conn& c = e.conns[conn];
+  std::string text = "connection " + std::to_string(conn) + ": " + kConn[static_cast<int>(c.state)] + ", " +
+                     std::to_string(c.unsettled) + " packets unsettled" +
+                     (c.resend_head != kNil ? ", some to resend" : "") +
+                     (c.ready_head != kNil ? ", more to send" : "");
+  for (std::uint32_t p = 0; p < c.tx_port.size(); ++p) {
+    const TxPort& t = c.tx_port[p];
+    text += "\n  port " + std::to_string(p) + ": cap " + std::to_string(t.cap) + ", in flight " +
+            std::to_string(t.inflight) + ", rtt " + std::to_string(t.srtt) + " ns (min " +
+            std::to_string(t.min_rtt) + "), paths in use " + std::to_string(t.active) + ", share " +
+            std::to_string(share_of_line(conn, p));
+  }
+  for (std::uint32_t i = 0; i < c.tx.size(); ++i) {
+    const TxPath& t = c.tx[i];
+    if (t.unsettled() == 0 && static_cast<PathState>(t.state) == PathState::kGood) continue;
+    text += "\n  path " + std::to_string(i) + ": " + kPath[t.state] + ", epoch " + std::to_string(t.epoch) +
+            ", base " + std::to_string(t.base) + ", next " + std::to_string(t.next) + ", window " +
+            std::to_string(c.cwnd[i]) + ", in flight " + std::to_string(c.inflight[i]) +
+            (t.probe_out ? ", probing" : "");
+  }
+  return text;
+}
+
+}  // namespace weft::ref

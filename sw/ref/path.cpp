@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths that fall silent: probes, evidence, fences, new epochs; and connections that nobody answers.
+#include <algorithm>
+#include <functional>
+
+#include "sw/ref/impl.h"
+
+namespace weft::ref {
+
+using wire::Drop;
+
+namespace {
+// Doublings of a connection's probes and fences stop well before 32-bit nanoseconds do.
+inline constexpr std::uint32_t kMaxRtoNs = 10'000'000;
+}  // namespace
+
+std::uint32_t Endpoint::Impl::rto_ns(const Conn& c, std::uint32_t port) const {
+  const TxPort& t = c.tx_port[port];
+  if (t.srtt == 0) return 3 * rtt_init_ns;
+  return std::clamp(t.srtt + 4 * t.rttvar, static_cast<std::uint32_t>(config.tuning.probe_min / kNs),
+                    kMaxRtoNs);
+}
+
+void Endpoint::Impl::push_timer(Timer t) {
+  t.order = timer_order++;
+  timers.push_back(t);
+  std::push_heap(timers.begin(), timers.end(), std::greater<>{});
+}
+
+/// The path is looked at when nothing is heard of it for so long. A later time costs nothing: the timer that
+/// is set finds out.
+void Endpoint::Impl::arm(std::uint32_t conn, std::uint32_t path, Ps now, std::uint32_t after_ns) {
+  TxPath& t = conns[conn].tx[path];
+  t.deadline = clock(now) + after_ns;
+  if (t.in_timer && clock_diff(t.deadline, t.armed) >= 0) return;
+  t.in_timer = 1;
+  t.armed = t.deadline;
+  push_timer({now + Ps{after_ns} * kNs, 0, conn, static_cast<std::uint8_t>(path), TimerKind::kPath,
+              conns[conn].incarnation});
+}
+
+void Endpoint::Impl::queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies) {
+  TxPath& t = conns[conn].tx[path];
+  if (t.probe_due) return;
+  t.probe_due = 1;
+  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 0, Ctl::kProbe, copies});
+}
+
+void Endpoint::Impl::set_state(std::uint32_t conn, std::uint32_t path, PathState state) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  TxPort& tp = c.tx_port[port_of(path)];
+  const auto old = static_cast<PathState>(t.state);
+  const auto apart = [](PathState s) { return s == PathState::kSuspect || s == PathState::kFencing; };
+  if (apart(old) && !apart(state)) tp.inflight += c.inflight[path];
+  if (!apart(old) && apart(state)) tp.inflight -= c.inflight[path];
+  t.state = static_cast<std::uint32_t>(state);
+  const std::uint64_t mask = std::uint64_t{1} << index_of(path);
+  if (state == PathState::kGood || state == PathState::kProbation) {
+    tp.blocked &= ~mask;
+  } else {
+    tp.blocked |= mask;
+    tp.tails &= ~mask;
+  }
+  if (c.state == ConnState::kOpen && c.has_data()) queue_conn(conn, port_of(path));
+}
+
+std::uint32_t Endpoint::Impl::usable_paths(const Conn& c) const {
+  std::uint32_t n = 0;
+  for (std::uint32_t i = 0; i < c.tx.size(); ++i) {
+    const auto s = static_cast<PathState>(c.tx[i].state);
+    n += (s != PathState::kFencing && s != PathState::kFailed) ? 1 : 0;
+  }
+  return n;
+}
+
+void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  const std::uint32_t now_ns = clock(now);
+  if (!t.in_timer || clock_diff(now_ns, t.armed) < 0) return;  // set for an earlier time since
+  t.in_timer = 0;
+  const auto state = static_cast<PathState>(t.state);
+  if (t.unsettled() == 0 && state != PathState::kFencing && state != PathState::kFailed) return;
+  if (clock_diff(t.deadline, now_ns) > 0)
+    return arm(conn, path, now, static_cast<std::uint32_t>(clock_diff(t.deadline, now_ns)));
+  if (c.state == ConnState::kOpen && now - c.heard > config.tuning.give_up) return fail_connection(conn, now);
+
+  if (state == PathState::kFencing) {
+    if (t.timeouts != 0xff) ++t.timeouts;
+    queue_fence(conn, path);
+    return arm(conn, path, now,
+               rto_ns(c, port_of(path))
+                   << std::min<std::uint32_t>(t.timeouts / 4, config.tuning.backoff_max));
+  }
+  if (t.probe_due) return arm(conn, path, now, rto_ns(c, port_of(path)));  // it has not left yet
+  if (!t.probe_out) {
+    ++count.timer_probes;
+    return queue_probe(conn, path, 1);
+  }
+  // A probe was not answered.
+  if (state == PathState::kFailed) {  // nobody expected it
+    if (t.timeouts != 0xff) ++t.timeouts;
+    return queue_probe(conn, path, 1);
+  }
+  const std::uint32_t srtt = c.tx_port[port_of(path)].srtt;
+  const bool evidence =
+      !config.tuning.evidence || (c.acked_ts != 0 && clock_diff(c.acked_ts, t.probe_ts + srtt / 4) > 0);
+  if (evidence) {
+    if (t.unanswered < 63) t.unanswered = t.unanswered + 1;
+    if (state != PathState::kSuspect) set_state(conn, path, PathState::kSuspect);
+    if (t.unanswered >= config.tuning.fail_probes && t.confirmed && has_fence(c) && usable_paths(c) > 1) {
+      ++count.path_failed;
+      return fence(conn, path, now);
+    }
+  } else {
+    if (t.timeouts != 0xff) ++t.timeouts;
+    send_scout(conn, path);
+  }
+  queue_probe(conn, path, 1);
+}
+
+bool Endpoint::Impl::has_fence(const Conn& c) {
+  return (c.caps >> static_cast<unsigned>(wire::Cap::FENCE) & 1) != 0;
+}
+
+/// A probe on a path that is not waiting for one already, on another port if there is one: its answer tells
+/// a dead path from a slow network.
+void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
+  Conn& c = conns[conn];
+  const std::uint32_t n = num_paths();
+  for (int pass = config.ports > 1 ? 0 : 1; pass < 2; ++pass) {
+    for (std::uint32_t k = 0; k < n; ++k) {
+      const std::uint32_t i = (c.scout + k) % n;
+      TxPath& t = c.tx[i];
+      if (i == path || static_cast<PathState>(t.state) != PathState::kGood || t.probe_out || t.probe_due)
+        continue;
+      if (pass == 0 && port_of(i) == port_of(path)) continue;
+      if (t.unsettled() == 0 && index_of(i) >= c.tx_port[port_of(i)].active) continue;
+      c.scout = (i + 1) % n;
+      ++count.scouts;
+      t.probe_due = 1;
+      push_ctl(port_of(i), {conn, static_cast<std::uint8_t>(i), 1, Ctl::kProbe, 1});
+      return;
+    }
+  }
+}
+
+/// Asks the receiver to close the epoch of a path. Until it answers, nothing of the path is resent.
+void Endpoint::Impl::fence(std::uint32_t conn, std::uint32_t path, Ps now) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  // W4: fewer epochs in a packet's life than there are numbers for.
+  if (now - c.life_start > config.tuning.packet_life) {
+    c.life_start = now;
+    for (TxPath& other : c.tx) other.changes = 0;
+  }
+  if (t.changes >= 120) return queue_probe(conn, path, 1);
+  ++t.changes;
+  set_state(conn, path, PathState::kFencing);
+  t.timeouts = 0;
+  t.probe_out = 0;
+  queue_fence(conn, path);
+  arm(conn, path, now, rto_ns(c, port_of(path)));
+}
+
+/// Over a good path, of another port first; repeated over all in turn, the closed one too (W1).
+void Endpoint::Impl::queue_fence(std::uint32_t conn, std::uint32_t path) {
+  Conn& c = conns[conn];
+  const std::uint32_t n = num_paths();
+  const std::uint32_t tries = c.tx[path].timeouts;
+  std::uint32_t carrier = path;
+  if (tries % 2 == 0) {
+    const std::uint32_t from = (path + config.paths + tries) % n;
+    bool found = false;
+    for (int pass = 0; pass < 2 && !found; ++pass) {
+      for (std::uint32_t k = 0; k < n && !found; ++k) {
+        const std::uint32_t i = (from + k) % n;
+        if (i == path || static_cast<PathState>(c.tx[i].state) != PathState::kGood) continue;
+        if (pass == 0 && config.ports > 1 && port_of(i) == port_of(path)) continue;
+        carrier = i;
+        found = true;
+      }
+    }
+  } else {
+    carrier = (path + tries / 2) % n;
+  }
+  push_ctl(port_of(carrier),
+           {conn, static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(carrier), Ctl::kFence, 1});
+}
+
+void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  set_state(conn, path, PathState::kFailed);
+  t.epoch = (t.epoch + 1) & 0xff;
+  t.next = t.base = 0;
+  t.ce_seen = t.rx_seen = 0;
+  t.confirmed = 0;  // W5: a probe opens the epoch, data waits for its ack
+  t.slow_start = 1;
+  t.last_probe = 0;
+  t.probe_out = 0;
+  t.unanswered = 0;
+  t.timeouts = 0;
+  t.growth = 0;
+  if (t.move) {
+    t.move = 0;
+    t.sport = static_cast<std::uint16_t>(0xc000 + draw() % 0x4000);
+  }
+  if (c.state == ConnState::kFailing) {
+    if (--c.fences == 0) {
+      c.flush_at = now;
+      push_timer({now, 0, conn, 0, TimerKind::kFlush, c.incarnation});
+    }
+    return;
+  }
+  if (t.probe_due) return;
+  t.probe_due = 1;
+  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 1, Ctl::kProbe, 1});
+}
+
+void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
+  Impl& e = *impl_;
+  Conn& c = e.conns[conn];
+  if (c.state != ConnState::kOpen || !Impl::has_fence(c)) return;
+  TxPath& t = c.tx[path];
+  if (!t.confirmed) return;
+  t.move = 1;
+  if (static_cast<PathState>(t.state) != PathState::kFencing) e.fence(conn, path, now);
+}
+
+/// Closes the epoch, or says again how it was closed (W2). Only the running epoch can be meant: what is
+/// older was answered, what is newer was never opened.
+void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Packet& p) {
+  Conn& c = conns[conn];
+  RxPath& r = c.rx[p.path];
+  if (p.epoch != r.epoch) return drop(Drop::EPOCH);
+  r.closed = 1;
+  r.hold = 0;  // open holes are lost now
+  // Back the way it came: any path of that port will do.
+  const std::uint32_t carrier = port * config.paths + index_of(p.path);
+  push_ctl(port, {conn, p.path, static_cast<std::uint8_t>(carrier), Ctl::kAnswer, 1});
+}
+
+/// Nobody has answered for too long. Errors are told when nothing of the connection can arrive any more:
+/// when all fences are answered, or a packet's life after the last one left (W8).
+void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now) {
+  Conn& c = conns[conn];
+  if (c.state != ConnState::kOpen) return;
+  c.state = ConnState::kFailing;
+  ++count.conn_failed;
+  c.fences = 0;
+  for (std::uint32_t i = 0; i < c.tx.size(); ++i) {
+    TxPath& t = c.tx[i];
+    if (t.unsettled() == 0 || !t.confirmed) continue;
+    if (!has_fence(c)) continue;
+    ++c.fences;
+    if (static_cast<PathState>(t.state) == PathState::kFencing) continue;
+    set_state(conn, i, PathState::kFencing);
+    t.timeouts = 0;
+    queue_fence(conn, i);
+    arm(conn, i, now, rto_ns(c, port_of(i)));
+  }
+  c.flush_at = now + config.tuning.packet_life;
+  push_timer({c.flush_at, 0, conn, 0, TimerKind::kFlush, c.incarnation});
+}
+
+}  // namespace weft::ref

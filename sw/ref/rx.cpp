@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets in: path check, placement, messages in order, and the acks that are owed.
+#include <algorithm>
+
+#include "sw/ref/impl.h"
+
+namespace weft::ref {
+
+using wire::Drop;
+using wire::Err;
+using wire::Opcode;
+
+namespace {
+
+inline constexpr double kLossGain = 1.0 / 256;
+
+bool test(const std::array<std::uint64_t, 4>& h, std::uint32_t i) {
+  return (h[i / 64] >> (i % 64) & 1) != 0;
+}
+void set(std::array<std::uint64_t, 4>& h, std::uint32_t i) {
+  h[i / 64] |= std::uint64_t{1} << (i % 64);
+}
+
+/// Toward older PSNs by `n` <= 256, zeros coming in.
+void shift(std::array<std::uint64_t, 4>& h, std::uint32_t n) {
+  while (n >= 64) {
+    h = {0, h[0], h[1], h[2]};
+    n -= 64;
+  }
+  if (n == 0) return;
+  h = {h[0] << n, h[1] << n | h[0] >> (64 - n), h[2] << n | h[1] >> (64 - n), h[3] << n | h[2] >> (64 - n)};
+}
+
+constexpr std::uint32_t reverse(std::uint32_t x) {
+  x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
+  x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
+  x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
+  return __builtin_bswap32(x);
+}
+
+}  // namespace
+
+void Endpoint::Impl::ack_due(std::uint32_t conn, std::uint32_t path, bool gap) {
+  RxPath& r = conns[conn].rx[path];
+  if (gap) r.gap = 1;
+  if (r.due) return;
+  r.due = 1;
+  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 0, Ctl::kAck, 1});
+}
+
+void Endpoint::Impl::fill_ack(std::uint32_t conn, std::uint32_t path, Packet& out) {
+  Conn& c = conns[conn];
+  const RxPath& r = c.rx[path];
+  AckHeader& a = out.ack;
+  out.epoch = static_cast<std::uint8_t>(r.epoch);
+  a.base = r.base();
+  a.ce_bytes = r.ce_bytes;
+  a.rx_bytes = r.rx_bytes;
+  a.echo = r.echo;
+  a.share = share_grant(conn, port_of(path));
+  a.stream = r.stream;
+  a.credits =
+      r.stream + 1u < c.streams.size() ? static_cast<std::uint16_t>(c.streams[r.stream].recvs.posted()) : 0;
+  a.status = 0;
+  // Anchored at base: what lies above it is not settled. Cut behind its last zero.
+  std::array<std::uint64_t, 4> h = r.hist;
+  for (std::uint32_t hold = r.hold; hold != 0;) {
+    const std::uint32_t n = std::min(hold, 63u);
+    for (unsigned i = 0; i < 4; ++i) h[i] = h[i] >> n | (i < 3 ? h[i + 1] : ~std::uint64_t{0}) << (64 - n);
+    hold -= n;
+  }
+  a.hist_words = 0;
+  for (unsigned w = 0; w < wire::kHistWords; ++w) {
+    a.hist[w] = reverse(static_cast<std::uint32_t>(h[w / 2] >> (w % 2 * 32)));
+    if (a.hist[w] != ~std::uint32_t{0}) a.hist_words = static_cast<std::uint8_t>(w + 1);
+  }
+}
+
+void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p) {
+  Conn& c = conns[conn];
+  RxPath& r = c.rx[p.path];
+  const bool is_data = p.is_data();
+  if (p.epoch != r.epoch || r.closed) {
+    // W2: the next epoch opens when this one is closed, by its first packet.
+    if (!r.closed || p.epoch != ((r.epoch + 1) & 0xff)) return drop(Drop::EPOCH);
+    const std::uint32_t epoch = p.epoch;
+    r = RxPath{};
+    r.epoch = epoch;
+    r.hist.fill(~std::uint64_t{0});
+  }
+  if (is_data && p.payload_bytes > c.mtu) return drop(Drop::LENGTH);
+  const std::int32_t ahead = psn_diff(p.psn, r.next);
+  if (ahead >= static_cast<std::int32_t>(wire::kHistBits)) return drop(Drop::FUTURE);
+  if (ahead < 0) {
+    const auto back = static_cast<std::uint32_t>(-ahead - 1);
+    if (back >= r.hold || test(r.hist, back)) {
+      drop(Drop::STALE);
+      if (!is_data) ack_due(conn, p.path, false);  // W3: dropped, but answered
+      return;
+    }
+  }
+  c.heard = now;
+  const std::uint32_t bytes = is_data ? p.payload_bytes + config.overhead : 0;
+  if (is_data) {
+    share_data(now, conn, port, p, bytes);
+    r.stream = p.data.stream;
+  }
+  // Refused: it is settled as lost, so that its message can never look complete.
+  const bool taken = !is_data || accept_data(conn, p) == Err::OK;
+  std::uint32_t hold = r.hold;
+  if (ahead >= 0) {
+    shift(r.hist, static_cast<std::uint32_t>(ahead) + 1);
+    r.next = (p.psn + 1) & kPsnMask;
+    hold += static_cast<std::uint32_t>(ahead) + 1;
+    if (taken) set(r.hist, 0);
+  } else if (taken) {
+    set(r.hist, static_cast<std::uint32_t>(-ahead - 1));
+  }
+  // The base moves over what arrived and over holes that `distance` later packets have passed.
+  bool gap = false;
+  Port& pt = ports[port];
+  while (hold != 0) {
+    const bool there = test(r.hist, hold - 1);
+    if (!there && hold - 1 < config.distance) break;
+    pt.loss += ((there ? 0.0 : 1.0) - pt.loss) * kLossGain;
+    gap |= !there;
+    --hold;
+  }
+  r.hold = static_cast<std::uint8_t>(hold);
+  if (hold != 0 && !r.hole_timer) {
+    r.hole_timer = 1;
+    push_timer({now + config.tuning.hole_timeout, 0, conn, p.path, TimerKind::kHole, c.incarnation});
+  }
+  if (is_data && taken) {
+    r.rx_bytes += bytes;
+    if (p.ce) r.ce_bytes += bytes;
+    ++count.data_taken;
+  } else if (!is_data) {
+    ++count.probes_taken;
+  }
+  if (ahead >= 0 || clock_diff(p.timestamp, r.echo) > 0) r.echo = p.timestamp;
+  ack_due(conn, p.path, gap);
+}
+
+/// A hole has been open long enough.
+void Endpoint::Impl::on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path) {
+  Conn& c = conns[conn];
+  RxPath& r = c.rx[path];
+  r.hole_timer = 0;
+  if (r.hold == 0) return;
+  while (r.hold != 0 && !test(r.hist, r.hold - 1u)) --r.hold;
+  while (r.hold != 0 && test(r.hist, r.hold - 1u)) --r.hold;
+  if (r.hold != 0) {
+    r.hole_timer = 1;
+    push_timer({now + config.tuning.hole_timeout, 0, conn, static_cast<std::uint8_t>(path), TimerKind::kHole,
+                c.incarnation});
+  }
+  ack_due(conn, path, true);
+}
+
+Err Endpoint::Impl::check_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes,
+                                 std::uint8_t right) const {
+  if (bytes == 0) return Err::OK;  // touches nothing, needs no key
+  const auto it = regions.find(rkey);
+  if (it == regions.end() || rkey == 0) return Err::REMOTE_KEY;
+  const Region& g = it->second;
+  if (va < g.va || bytes > g.bytes || va - g.va > g.bytes - bytes) return Err::REMOTE_BOUNDS;
+  return (g.rights & right) != 0 ? Err::OK : Err::REMOTE_RIGHTS;
+}
+
+namespace {
+Drop drop_of(Err e) {
+  switch (e) {
+    case Err::REMOTE_KEY: return Drop::KEY;
+    case Err::REMOTE_BOUNDS: return Drop::BOUNDS;
+    case Err::REMOTE_RIGHTS: return Drop::RIGHTS;
+    case Err::REMOTE_MEM: return Drop::MEM;
+    default: return Drop::MSG;
+  }
+}
+}  // namespace
+
+/// OK, or why the packet is refused; a refused packet has been counted and the peer will be told.
+Err Endpoint::Impl::accept_data(std::uint32_t conn, const Packet& p) {
+  Conn& c = conns[conn];
+  const std::uint32_t s = p.data.stream;
+  if (s + 1 >= c.streams.size()) {
+    drop(Drop::STREAM);
+    return Err::REMOTE_OP;
+  }
+  switch (p.opcode) {
+    case Opcode::READ_DATA:
+    case Opcode::ATOMIC_REPLY: return accept_reply(conn, p);
+    case Opcode::STREAM_ERROR:
+      if (p.data.value == 0 || p.data.value > 0xff) {
+        drop(Drop::MSG);
+        return Err::OK;
+      }
+      fail_stream(conn, s, p.data.msg_no, static_cast<Err>(p.data.value));
+      return Err::OK;
+    case Opcode::CREDIT: learn_credits(conn, s, static_cast<std::uint16_t>(p.data.value)); return Err::OK;
+    default: return accept_request(conn, p);
+  }
+}
+
+Err Endpoint::Impl::accept_reply(std::uint32_t conn, const Packet& p) {
+  Stream& st = conns[conn].streams[p.data.stream];
+  std::uint32_t i = st.oldest;
+  while (i != kNil && msgs[i].msg_no != p.data.msg_no) i = msgs[i].next;
+  Err refused = Err::OK;
+  if (i == kNil || !msgs[i].waits || msgs[i].status != Err::OK) {
+    drop(Drop::MSG);
+    return Err::OK;  // of a request that has ended: there is nobody to tell
+  }
+  TxMsg& m = msgs[i];
+  const bool atomic = m.op != Opcode::READ;
+  const std::uint64_t offset = p.data.va - m.local_va;
+  if (atomic != (p.opcode == Opcode::ATOMIC_REPLY) || p.data.rkey != m.local_rkey ||
+      p.data.msg_len != m.answer || offset > m.answer || p.payload_bytes > m.answer - offset ||
+      p.payload_bytes > m.answer - m.answered)
+    refused = Err::REMOTE_BOUNDS;
+  if (refused == Err::OK) refused = check_region(p.data.rkey, p.data.va, p.payload_bytes, kRemoteWrite);
+  if (refused == Err::OK && p.payload_bytes != 0 && !env.write(p.data.va, p.payload, p.payload_bytes))
+    refused = Err::MEM_ERROR;
+  if (refused != Err::OK) {
+    drop(drop_of(refused));
+    fail_stream(conn, p.data.stream, p.data.msg_no, refused);
+    return Err::OK;  // the peer's reply is over, whatever became of it
+  }
+  m.answered += p.payload_bytes;
+  if (m.answered == m.answer) {
+    m.waits = false;
+    complete_stream(conn, p.data.stream);
+  }
+  return Err::OK;
+}
+
+Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
+  Conn& c = conns[conn];
+  const std::uint32_t s = p.data.stream;
+  Stream& st = c.streams[s];
+  const DataHeader& h = p.data;
+  const auto refuse = [&](Err e) {
+    drop(drop_of(e));
+    stream_error(conn, h.stream, h.msg_no, e);
+    return e;
+  };
+  if (static_cast<std::uint16_t>(h.msg_no - st.rx_next) >= wire::kMsgWindow) {
+    drop(Drop::MSG);  // complete already, or beyond what a sender may: nothing to fail
+    return Err::BAD_LENGTH;
+  }
+  if (st.rx_failed && static_cast<std::int16_t>(h.msg_no - st.rx_error) >= 0) {
+    drop(Drop::STREAM);
+    return Err::FLUSHED;
+  }
+  const bool read = p.opcode == Opcode::READ;
+  const bool atomic = p.opcode == Opcode::FETCH_ADD || p.opcode == Opcode::COMPARE_SWAP;
+  const bool send = p.opcode == Opcode::SEND || p.opcode == Opcode::SEND_IMM;
+  std::uint32_t length = h.msg_len;
+  if (read) length = wire::ReadRequest::kBytes;
+  if (atomic) length = wire::AtomicRequest::kBytes;
+
+  std::uint32_t i = st.rx_open;
+  while (i != kNil && rx_msgs[i].msg_no != h.msg_no) i = rx_msgs[i].next;
+  if (i != kNil) {
+    const RxMsg& m = rx_msgs[i];
+    if (m.op != p.opcode || m.length != length || m.whole || p.payload_bytes > m.length - m.got)
+      return refuse(Err::BAD_LENGTH);
+  } else if (p.payload_bytes > length || (p.payload_bytes == 0 && length != 0)) {
+    return refuse(Err::BAD_LENGTH);
+  }
+  if ((read || atomic) && p.payload == nullptr) return refuse(Err::REMOTE_OP);
+
+  // Where it goes.
+  std::uint64_t at = h.va;
+  Err e = Err::OK;
+  if (read) {
+    e = check_region(h.rkey, h.va, h.msg_len, kRemoteRead);
+  } else if (atomic) {
+    if (h.va % 8 != 0) return refuse(Err::BAD_ALIGN);
+    e = check_region(h.rkey, h.va, 8, kRemoteAtomic);
+  } else if (send) {
+    if (!st.recvs.holds(h.rkey)) return refuse(Err::BAD_LENGTH);  // sent without credit
+    const Recv& rv = st.recvs.at(h.rkey);
+    if (length > rv.bytes) return refuse(Err::RECV_LENGTH);
+    if (h.va > length || p.payload_bytes > length - h.va) return refuse(Err::BAD_LENGTH);
+    at = rv.va + h.va;
+  } else {
+    e = check_region(h.rkey, h.va, p.payload_bytes, kRemoteWrite);
+  }
+  if (e != Err::OK) return refuse(e);
+  if (!read && !atomic && p.payload_bytes != 0 && !env.write(at, p.payload, p.payload_bytes))
+    return refuse(Err::REMOTE_MEM);
+
+  if (i == kNil) {
+    i = rx_msgs.take();
+    RxMsg& m = rx_msgs[i];
+    m = RxMsg{};
+    m.length = length;
+    m.msg_no = h.msg_no;
+    m.op = p.opcode;
+    m.next = st.rx_open;
+    st.rx_open = i;
+  }
+  RxMsg& m = rx_msgs[i];
+  m.got += p.payload_bytes;
+  m.value = h.value;
+  m.sem = h.sem;
+  if (read) {
+    const auto q = wire::ReadRequest::unpack(p.payload);
+    m.va = h.va;
+    m.rkey = h.rkey;
+    m.value = h.msg_len;
+    m.reply_va = q.va;
+    m.reply_rkey = q.rkey;
+  } else if (atomic) {
+    const auto q = wire::AtomicRequest::unpack(p.payload);
+    m.va = h.va;
+    m.rkey = h.rkey;
+    m.reply_va = q.va;
+    m.reply_rkey = q.rkey;
+    m.operand = q.operand;
+    m.compare = q.compare;
+  }
+  m.whole = m.got == m.length;
+  if (m.whole && h.msg_no == st.rx_next) complete_rx(conn, s);
+  return Err::OK;
+}
+
+/// Messages act in the order of the stream: immediates, signals, reads, atomics.
+void Endpoint::Impl::complete_rx(std::uint32_t conn, std::uint32_t stream) {
+  for (;;) {
+    Stream& st = conns[conn].streams[stream];
+    std::uint32_t* link = &st.rx_open;
+    while (*link != kNil && rx_msgs[*link].msg_no != st.rx_next) link = &rx_msgs[*link].next;
+    if (*link == kNil || !rx_msgs[*link].whole) return;
+    const std::uint32_t i = *link;
+    const RxMsg m = rx_msgs[i];
+    *link = m.next;
+    rx_msgs.give(i);
+    ++st.rx_next;
+    if (!act(conn, stream, m)) return;
+  }
+}
+
+bool Endpoint::Impl::act(std::uint32_t conn, std::uint32_t stream, const RxMsg& m) {
+  Conn& c = conns[conn];
+  Stream& st = c.streams[stream];
+  const auto wire_stream = static_cast<std::uint16_t>(stream);
+  const auto fail = [&](Err e) {
+    drop(drop_of(e));
+    st.rx_next = m.msg_no;  // it has not happened
+    stream_error(conn, wire_stream, m.msg_no, e);
+    return false;
+  };
+  const auto received = [&](bool imm, std::uint32_t bytes) {
+    const Recv rv = st.recvs.pop();
+    Completion done;
+    done.what = Completed::kRecv;
+    done.conn = conn;
+    done.stream = wire_stream;
+    done.id = rv.id;
+    done.has_imm = imm;
+    done.imm = imm ? m.value : 0;
+    done.bytes = bytes;
+    env.completed(done);
+    offer_credits(conn, stream);
+  };
+  const auto reply = [&](Opcode op, std::uint32_t length) {
+    TxMsg r{};
+    r.op = op;
+    r.internal = true;
+    r.stream = wire_stream;
+    r.msg_no = m.msg_no;
+    r.length = length;
+    r.remote_va = m.reply_va;
+    r.rkey = m.reply_rkey;
+    return r;
+  };
+  const auto replies = static_cast<std::uint32_t>(c.streams.size() - 1);
+  switch (m.op) {
+    case Opcode::SEND: received(false, m.length); break;
+    case Opcode::SEND_IMM: received(true, m.length); break;
+    case Opcode::WRITE_IMM:
+      if (st.recvs.empty()) return fail(Err::BAD_LENGTH);  // sent without credit
+      received(true, m.length);
+      break;
+    case Opcode::WRITE_SIGNAL: env.signal(m.sem, m.value); break;
+    case Opcode::READ: {
+      TxMsg r = reply(Opcode::READ_DATA, m.value);
+      r.local_va = m.va;
+      enqueue_message(conn, replies, r);
+      break;
+    }
+    case Opcode::FETCH_ADD:
+    case Opcode::COMPARE_SWAP: {
+      std::array<std::uint8_t, 8> bytes;
+      if (!env.read(m.va, bytes.data(), 8)) return fail(Err::REMOTE_MEM);
+      std::uint64_t old = 0;
+      for (int i = 7; i >= 0; --i) old = old << 8 | bytes[i];
+      const bool add = m.op == Opcode::FETCH_ADD;
+      if (add || old == m.compare) {
+        const std::uint64_t fresh = add ? old + m.operand : m.operand;
+        for (int i = 0; i < 8; ++i) bytes[i] = static_cast<std::uint8_t>(fresh >> 8 * i);
+        if (!env.write(m.va, bytes.data(), 8)) return fail(Err::REMOTE_MEM);
+      }
+      TxMsg r = reply(Opcode::ATOMIC_REPLY, 8);
+      r.operand = old;
+      enqueue_message(conn, replies, r);
+      break;
+    }
+    default: break;  // WRITE
+  }
+  return true;
+}
+
+/// Tells the sender that `msg_no` has failed; the earlier messages of the stream go on.
+void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std::uint16_t msg_no,
+                                  Err status) {
+  Conn& c = conns[conn];
+  Stream& st = c.streams[stream];
+  if (st.rx_failed && static_cast<std::int16_t>(msg_no - st.rx_error) >= 0) return;
+  if (!st.rx_failed) ++count.stream_failed;
+  st.rx_failed = true;
+  st.rx_error = msg_no;
+  // Those behind it will never be whole.
+  for (std::uint32_t* link = &st.rx_open; *link != kNil;) {
+    const std::uint32_t i = *link;
+    if (static_cast<std::int16_t>(rx_msgs[i].msg_no - msg_no) >= 0) {
+      *link = rx_msgs[i].next;
+      rx_msgs.give(i);
+    } else {
+      link = &rx_msgs[i].next;
+    }
+  }
+  TxMsg m{};
+  m.op = Opcode::STREAM_ERROR;
+  m.internal = true;
+  m.stream = stream;
+  m.msg_no = msg_no;
+  m.value = static_cast<std::uint32_t>(status);
+  enqueue_message(conn, static_cast<std::uint32_t>(c.streams.size() - 1), m);
+}
+
+/// More receives than the peer is known to know of, and it may be waiting for them: tell it for certain.
+/// Acks carry the same count, but an ack may be lost and nothing follow it.
+void Endpoint::Impl::offer_credits(std::uint32_t conn, std::uint32_t stream) {
+  Conn& c = conns[conn];
+  Stream& st = c.streams[stream];
+  if (st.credit_out || c.state != ConnState::kOpen || st.rx_failed) return;
+  const std::uint32_t posted = st.recvs.posted();
+  if (clock_diff(posted, st.credit_told) <= 0 || clock_diff(st.credit_told, st.recvs.first()) > 0) return;
+  st.credit_out = true;
+  TxMsg m{};
+  m.op = Opcode::CREDIT;
+  m.internal = true;
+  m.stream = static_cast<std::uint16_t>(stream);
+  m.value = posted;
+  enqueue_message(conn, static_cast<std::uint32_t>(c.streams.size() - 1), m);
+}
+
+}  // namespace weft::ref

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acks: what they settle, and what windows, caps and shares learn from them.
+#include <algorithm>
+
+#include "sw/ref/impl.h"
+
+namespace weft::ref {
+
+using wire::Drop;
+
+namespace {
+
+inline constexpr double kLossGain = 1.0 / 256;
+
+constexpr bool has_cap(const Conn& c, wire::Cap cap) {
+  return (c.caps >> static_cast<unsigned>(cap) & 1) != 0;
+}
+
+/// History bit of the PSN `back` + 1 below the base.
+bool arrived(const AckHeader& a, std::uint32_t back) {
+  return back < wire::kHistBits && (a.hist[back / 32] >> (31 - back % 32) & 1) != 0;
+}
+
+}  // namespace
+
+Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t path, std::uint32_t base,
+                                               const AckHeader& ack) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  Settled s;
+  const std::uint32_t port = port_of(path);
+  TxPort& tp = c.tx_port[port];
+  double& loss = ports[port].loss;
+  // Bytes on a suspect or fenced path have been taken out of the port's account already.
+  const auto state = static_cast<PathState>(t.state);
+  const bool counted = state != PathState::kSuspect && state != PathState::kFencing;
+  for (std::uint32_t psn = t.base; psn != base; psn = (psn + 1) & kPsnMask) {
+    const std::uint32_t back = (base - 1 - psn) & kPsnMask;
+    const bool there = arrived(ack, back);
+    ++s.packets;
+    loss += ((there ? 0.0 : 1.0) - loss) * kLossGain;
+    const std::uint32_t d = t.head;
+    if (d == kNil || descs[d].psn != (psn & 0xff)) continue;  // a probe
+    t.head = descs[d].next;
+    if (t.head == kNil) t.tail = kNil;
+    const std::uint32_t bytes = descs[d].bytes + config.overhead;
+    s.bytes += bytes;
+    c.inflight[path] -= bytes;
+    if (counted) tp.inflight -= bytes;
+    const std::uint32_t mi = descs[d].msg;
+    TxMsg& m = msgs[mi];
+    if (!there) {
+      s.lost_bytes += bytes;
+      ++s.lost_packets;
+      ++count.lost;
+      if (m.status != wire::Err::OK)
+        drop_desc(d);
+      else
+        to_resend(c, d);
+      continue;
+    }
+    ++count.delivered;
+    --m.refs;
+    --m.left;
+    descs.give(d);
+    if (m.completed) {
+      if (m.refs == 0) msgs.give(mi);
+    } else if (m.left == 0 && m.packets == 0 && (done_queues.empty() || done_queues.back() != m.queue)) {
+      done_queues.push_back(m.queue);
+    }
+  }
+  c.unsettled -= s.packets;
+  t.base = base;
+  if (t.unsettled() == 0) tp.tails &= ~(std::uint64_t{1} << index_of(path));
+  return s;
+}
+
+void Endpoint::Impl::sample_rtt(Conn& c, std::uint32_t port, std::uint32_t rtt) {
+  TxPort& t = c.tx_port[port];
+  rtt = std::max(rtt, 1u);
+  if (t.srtt == 0) {
+    t.srtt = rtt;
+    t.rttvar = rtt / 2;
+  } else {
+    const auto error = static_cast<std::int64_t>(rtt) - t.srtt;
+    t.srtt = static_cast<std::uint32_t>(t.srtt + error / 8);
+    t.rttvar = static_cast<std::uint32_t>(t.rttvar + ((error < 0 ? -error : error) - t.rttvar) / 4);
+  }
+  if (t.min_rtt == 0 || rtt < t.min_rtt) {
+    t.min_rtt = rtt;
+    update_cap(c, port);
+  }
+}
+
+void Endpoint::Impl::learn_credits(std::uint32_t conn, std::uint32_t stream, std::uint16_t posted) {
+  Conn& c = conns[conn];
+  if (!has_cap(c, wire::Cap::SEND) || stream + 1 >= c.streams.size()) return;
+  Stream& st = c.streams[stream];
+  // The low 16 bits of a count that only grows, and never by half of them between two looks.
+  const auto more = static_cast<std::int16_t>(posted - static_cast<std::uint16_t>(st.credit));
+  if (more <= 0) return;
+  st.credit += static_cast<std::uint32_t>(more);
+  stream_ready(conn, stream);
+}
+
+void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[p.path];
+  TxPort& tp = c.tx_port[port];
+  const AckHeader& a = p.ack;
+  auto state = static_cast<PathState>(t.state);
+  if (p.epoch != t.epoch || state == PathState::kFencing) return drop(Drop::ACK_OLD);
+  const std::int32_t ahead = psn_diff(a.base, t.base);
+  if (ahead < 0) return drop(Drop::ACK_OLD);
+  if (psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
+  const std::uint32_t now_ns = clock(now);
+  const std::int32_t rtt = clock_diff(now_ns, a.echo);
+  const bool answers = t.probe_out && clock_diff(a.echo, t.probe_ts) >= 0;
+  if (ahead == 0 && !answers) return drop(Drop::ACK_OLD);
+  if (rtt < 0) return drop(Drop::ACK_BAD);  // echoes what was never sent
+  ++count.acks_taken;
+  c.heard = now;
+  if (c.acked_ts == 0 || clock_diff(a.echo, c.acked_ts) > 0) c.acked_ts = a.echo;
+
+  const bool limited = c.inflight[p.path] + pkt > c.cwnd[p.path];
+  const std::uint32_t flying = c.inflight[p.path];
+  const Settled s = settle(conn, p.path, a.base, a);
+  sample_rtt(c, port, static_cast<std::uint32_t>(rtt));
+
+  // The counters only grow, and by no more than what was on its way.
+  std::uint32_t marked = a.ce_bytes - t.ce_seen;
+  const std::uint32_t got = a.rx_bytes - t.rx_seen;
+  t.ce_seen = a.ce_bytes;
+  t.rx_seen = a.rx_bytes;
+  if (got > flying || marked > got) {
+    ++count.refused_counters;
+    marked = std::min(marked, s.bytes);
+  }
+  count.marked_bytes += marked;
+  const std::uint32_t delivered = s.bytes - s.lost_bytes;
+  std::uint32_t unmarked = delivered > marked ? delivered - marked : 0;
+  if (s.lost_bytes != 0 && rtt > config.tuning.loss_rtts * tp.min_rtt) marked += s.lost_bytes;
+
+  if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
+    std::uint32_t share = a.share;
+    if (share > line_share || share == 0) {
+      ++count.refused_share;
+      share = share == 0 ? std::max(1u, line_share >> 12) : line_share;
+    }
+    if (share != tp.share) {
+      tp.share = share;
+      update_cap(c, port);
+    }
+  }
+
+  std::uint32_t& window = c.cwnd[p.path];
+  if (marked != 0) {
+    t.slow_start = 0;
+    const auto cut = static_cast<std::uint32_t>(config.tuning.decrease * marked);
+    window = window > cut ? window - cut : 0;
+  }
+  if (unmarked != 0 && limited) {
+    if (t.slow_start) {
+      window += unmarked;
+    } else {
+      const std::uint32_t grown = t.growth * 64u + unmarked;
+      if (grown >= window) {
+        window += pkt;
+        t.growth = 0;
+      } else {
+        t.growth = static_cast<std::uint16_t>(std::min(grown / 64, 0xffffu));
+      }
+    }
+  }
+  window = std::clamp(window, pkt, std::max(pkt, tp.cap));
+
+  // A path that answers is alive.
+  const bool waited = t.probe_out;
+  t.probe_out = t.probe_out && !answers;
+  t.unanswered = 0;
+  t.timeouts = 0;
+  t.confirmed = 1;
+  if (state == PathState::kFailed) {
+    window = 2 * pkt;
+    t.slow_start = 1;
+    set_state(conn, p.path, PathState::kProbation);
+  } else if (state != PathState::kGood) {
+    if (state == PathState::kProbation) ++count.path_back;
+    set_state(conn, p.path, PathState::kGood);
+  }
+  if (t.unsettled() < wire::kMaxUnsettled && static_cast<PathState>(t.state) != PathState::kFencing)
+    tp.blocked &= ~(std::uint64_t{1} << index_of(p.path));
+  if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, p.path, now, 2 * tp.srtt);
+
+  if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS)) return fail_connection(conn, now);
+  learn_credits(conn, a.stream, a.credits);
+  while (!done_queues.empty()) {
+    const std::uint32_t q = done_queues.back();
+    done_queues.pop_back();
+    complete_stream(conn, q);
+  }
+  if (c.state != ConnState::kOpen || !c.has_data()) return;
+  if (s.lost_packets != 0)
+    make_ready(conn);
+  else
+    queue_conn(conn, port);
+}
+
+void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[p.path];
+  const AckHeader& a = p.ack;
+  if (static_cast<PathState>(t.state) != PathState::kFencing || p.epoch != t.epoch)
+    return drop(Drop::ACK_OLD);
+  if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
+  ++count.acks_taken;
+  c.heard = now;
+  settle(conn, p.path, a.base, a);
+  // What the receiver had not got when it closed the epoch it will never take.
+  AckHeader nothing{};
+  nothing.hist.fill(0);
+  settle(conn, p.path, t.next, nothing);
+  new_epoch(conn, p.path, now);
+  while (!done_queues.empty()) {
+    const std::uint32_t q = done_queues.back();
+    done_queues.pop_back();
+    complete_stream(conn, q);
+  }
+  if (c.state == ConnState::kOpen) make_ready(conn);
+}
+
+}  // namespace weft::ref

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes next. Control before data; of the data the oldest connection that may send, its resends before
+// new packets, its streams in turn, on the active path with the most free window.
+#include <algorithm>
+#include <bit>
+#include <functional>
+
+#include "sw/ref/impl.h"
+
+namespace weft::ref {
+
+using wire::Opcode;
+
+void Endpoint::Impl::push_ctl(std::uint32_t port, const CtlEntry& e) {
+  ports[port].ctl.push(e);
+  ready_ports |= 1u << port;
+}
+
+void Endpoint::Impl::queue_conn(std::uint32_t conn, std::uint32_t port) {
+  Conn& c = conns[conn];
+  ready_ports |= 1u << port;
+  if (c.tx_port[port].queued) return;
+  c.tx_port[port].queued = true;
+  ports[port].ready.push_back({c.age, conn});
+  std::push_heap(ports[port].ready.begin(), ports[port].ready.end(), std::greater<>{});
+}
+
+void Endpoint::Impl::make_ready(std::uint32_t conn) {
+  if (!conns[conn].has_data()) return;
+  for (std::uint32_t p = 0; p < config.ports; ++p) queue_conn(conn, p);
+}
+
+bool Endpoint::Impl::sendable(const Conn& c, std::uint32_t stream) {
+  const Stream& st = c.streams[stream];
+  if (st.cursor == kNil) return false;
+  if (stream + 1 == c.streams.size()) return true;  // replies: as many as the peer's windows ask for
+  const TxMsg& m = msgs[st.cursor];
+  // The receiver keeps counters of so many open messages; those below the oldest unacked one are done.
+  if (static_cast<std::uint16_t>(m.msg_no - msgs[st.oldest].msg_no) >= wire::kMsgWindow) return false;
+  const bool takes_receive = m.op == Opcode::SEND || m.op == Opcode::SEND_IMM || m.op == Opcode::WRITE_IMM;
+  return !takes_receive || clock_diff(m.send_no, st.credit) < 0;
+}
+
+void Endpoint::Impl::stream_ready(std::uint32_t conn, std::uint32_t stream) {
+  Conn& c = conns[conn];
+  Stream& st = c.streams[stream];
+  if (st.ready || c.state != ConnState::kOpen || !sendable(c, stream)) return;
+  const bool had_data = c.has_data();
+  st.ready = true;
+  st.next_ready = kNil;
+  if (c.ready_tail == kNil)
+    c.ready_head = stream;
+  else
+    c.streams[c.ready_tail].next_ready = stream;
+  c.ready_tail = stream;
+  if (!had_data) {
+    c.age = ++next_age;
+    c.turn = 0;
+  }
+  make_ready(conn);
+}
+
+std::uint32_t Endpoint::Impl::enqueue_message(std::uint32_t conn, std::uint32_t queue, const TxMsg& message) {
+  Conn& c = conns[conn];
+  const std::uint32_t i = msgs.take();
+  TxMsg& m = msgs[i];
+  m = message;
+  Stream& st = c.streams[queue];
+  m.conn = conn;
+  m.queue = static_cast<std::uint16_t>(queue);
+  m.next = kNil;
+  m.sent = m.refs = m.answered = 0;
+  m.packets = m.left = std::max(1u, (m.length + c.mtu - 1) / c.mtu);
+  m.status = wire::Err::OK;
+  m.completed = false;
+  if (!m.internal) {
+    m.msg_no = st.next_msg++;
+    if (m.op == Opcode::SEND || m.op == Opcode::SEND_IMM || m.op == Opcode::WRITE_IMM)
+      m.send_no = st.send_no++;
+  }
+  if (st.newest == kNil)
+    st.oldest = i;
+  else
+    msgs[st.newest].next = i;
+  st.newest = i;
+  if (st.cursor == kNil) st.cursor = i;
+  stream_ready(conn, queue);
+  return i;
+}
+
+void Endpoint::Impl::update_cap(Conn& c, std::uint32_t port) {
+  TxPort& t = c.tx_port[port];
+  std::uint64_t cap;
+  std::uint32_t per_path;
+  if (t.min_rtt == 0) {
+    cap = static_cast<std::uint64_t>(config.tuning.first_cap_bdp * line * rtt_init_ns);
+    per_path = config.tuning.first_path_pkts;
+  } else {
+    const double rate = t.share / 65536.0;
+    cap = static_cast<std::uint64_t>(config.tuning.cap_rtts * rate * t.min_rtt) + pkt;
+    per_path = config.tuning.path_pkts;
+  }
+  t.cap = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(cap, pkt, 1u << 30));
+  const std::uint32_t active = std::clamp(t.cap / (per_path * pkt), 1u, config.paths);
+  for (std::uint32_t i = t.active; i < active; ++i) {
+    std::uint32_t& w = c.cwnd[port * config.paths + i];
+    if (w == 0) w = std::max(pkt, t.cap / active);
+  }
+  t.active = static_cast<std::uint16_t>(active);
+}
+
+int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes) const {
+  const TxPort& t = c.tx_port[port];
+  const std::uint32_t* window = &c.cwnd[port * config.paths];
+  const std::uint32_t* flying = &c.inflight[port * config.paths];
+  int best = -1;
+  std::int64_t best_room = -1;
+  const auto look = [&](std::uint32_t i) {
+    if ((t.blocked >> i & 1) != 0) return;
+    const std::int64_t room = std::int64_t{window[i]} - flying[i];
+    if (room > best_room) {
+      best_room = room;
+      best = static_cast<int>(i);
+    }
+  };
+  for (std::uint32_t i = 0; i < t.active; ++i) look(i);
+  if (best < 0) {  // every active path has failed: the others take their place
+    for (std::uint32_t i = t.active; i < config.paths; ++i)
+      if (window[i] != 0) look(i);
+  }
+  if (best < 0) return -1;
+  return best_room >= bytes || flying[best] == 0 ? best : -1;
+}
+
+bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
+  Port& p = ports[port];
+  while (!p.ready.empty()) {
+    const ReadyConn top = p.ready.front();
+    Conn& c = conns[top.conn];
+    TxPort& t = c.tx_port[port];
+    const auto leave = [&] {
+      std::pop_heap(p.ready.begin(), p.ready.end(), std::greater<>{});
+      p.ready.pop_back();
+      t.queued = false;
+    };
+    if (c.state != ConnState::kOpen) {
+      leave();
+      continue;
+    }
+    if (top.age != c.age) {  // it has had its turn
+      leave();
+      queue_conn(top.conn, port);
+      continue;
+    }
+    // What it would send.
+    while (c.resend_head != kNil && msgs[descs[c.resend_head].msg].status != wire::Err::OK) {
+      const std::uint32_t d = c.resend_head;
+      c.resend_head = descs[d].next;
+      if (c.resend_head == kNil) c.resend_tail = kNil;
+      drop_desc(d);
+    }
+    const std::uint32_t resend = c.resend_head;
+    std::uint32_t payload = 0;
+    if (resend != kNil) {
+      payload = descs[resend].bytes;
+    } else {
+      while (c.ready_head != kNil && !sendable(c, c.ready_head)) {
+        Stream& st = c.streams[c.ready_head];
+        st.ready = false;
+        c.ready_head = st.next_ready;
+        if (c.ready_head == kNil) c.ready_tail = kNil;
+      }
+      if (c.ready_head == kNil) {
+        leave();
+        ran_dry(top.conn);
+        continue;
+      }
+      const TxMsg& m = msgs[c.streams[c.ready_head].cursor];
+      payload = std::min(c.mtu, m.length - m.sent);
+    }
+    const std::uint32_t bytes = payload + config.overhead;
+    // Whether it may.
+    if (t.inflight != 0 && t.inflight + bytes > t.cap) {
+      leave();
+      continue;
+    }
+    const bool paced = config.tuning.pacer && t.share < line_share;
+    if (paced) {
+      const Ps packet = static_cast<Ps>(pkt / (t.share / 65536.0) * kNs);
+      const Ps at = t.pace_at - packet * (static_cast<Ps>(config.tuning.pacer_pkts) - 1);
+      if (at > now) {
+        leave();
+        if (!t.pace_timer) {
+          t.pace_timer = true;
+          push_timer({at, 0, top.conn, static_cast<std::uint8_t>(port), TimerKind::kPace, c.incarnation});
+        }
+        continue;
+      }
+    }
+    const int index = pick_path(c, port, bytes);
+    if (index < 0) {
+      leave();
+      continue;
+    }
+    // It does.
+    std::uint32_t d = resend;
+    if (d != kNil) {
+      c.resend_head = descs[d].next;
+      if (c.resend_head == kNil) c.resend_tail = kNil;
+    } else {
+      const std::uint32_t s = c.ready_head;
+      Stream& st = c.streams[s];
+      const std::uint32_t mi = st.cursor;
+      d = descs.take();
+      TxMsg& m = msgs[mi];
+      descs[d] = {kNil, mi, m.sent, static_cast<std::uint16_t>(payload), 0, 0};
+      m.sent += payload;
+      ++m.refs;
+      if (--m.packets == 0) st.cursor = m.next;
+      // The streams of a connection take turns, packet by packet.
+      c.ready_head = st.next_ready;
+      if (c.ready_head == kNil) c.ready_tail = kNil;
+      st.ready = false;
+      if (sendable(c, s)) {
+        st.ready = true;
+        st.next_ready = kNil;
+        if (c.ready_tail == kNil)
+          c.ready_head = s;
+        else
+          c.streams[c.ready_tail].next_ready = s;
+        c.ready_tail = s;
+      }
+    }
+    const std::uint32_t path = port * config.paths + static_cast<std::uint32_t>(index);
+    if (!build_data(now, top.conn, path, d, out)) continue;  // its memory failed; there may be others
+    if (paced) {
+      const Ps packet = static_cast<Ps>(bytes / (t.share / 65536.0) * kNs);
+      t.pace_at = std::max(t.pace_at, now) + packet;
+    }
+    c.turn += bytes;
+    if (c.turn >= config.tuning.turn_bytes) {
+      c.turn = 0;
+      if (p.ready.size() > 1) c.age = ++next_age;
+    }
+    if (!c.has_data()) ran_dry(top.conn);
+    return true;
+  }
+  return false;
+}
+
+bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t desc,
+                                Packet& out) {
+  Conn& c = conns[conn];
+  Desc& d = descs[desc];
+  const TxMsg& m = msgs[d.msg];
+  out.opcode = m.op;
+  out.payload_bytes = d.bytes;
+  out.payload = d.bytes != 0 ? staging.data() : nullptr;
+  bool read = true;
+  switch (m.op) {
+    case Opcode::READ: {
+      wire::ReadRequest r;
+      r.va = m.local_va;
+      r.rkey = m.local_rkey;
+      r.pack(staging.data());
+      break;
+    }
+    case Opcode::FETCH_ADD:
+    case Opcode::COMPARE_SWAP: {
+      wire::AtomicRequest r;
+      r.va = m.local_va;
+      r.rkey = m.local_rkey;
+      r.operand = m.operand;
+      r.compare = m.compare;
+      r.pack(staging.data());
+      break;
+    }
+    case Opcode::ATOMIC_REPLY:
+      for (int i = 0; i < 8; ++i) staging[i] = static_cast<std::uint8_t>(m.operand >> 8 * i);
+      break;
+    default:
+      if (!config.payload)
+        out.payload = nullptr;
+      else if (d.bytes != 0)
+        read = env.read(m.local_va + d.offset, staging.data(), d.bytes);
+  }
+  if (!read) {
+    // Nothing can be sent in its place: the message fails, and with it its stream.
+    const std::uint16_t stream = m.stream, msg_no = m.msg_no;
+    const bool reply = m.op == Opcode::READ_DATA;
+    if (reply) msgs[d.msg].status = wire::Err::MEM_ERROR;
+    if (reply && msgs[d.msg].packets != 0) {  // the rest of it is not tried
+      Stream& st = c.streams[m.queue];
+      msgs[d.msg].packets = 0;
+      if (st.cursor == d.msg) st.cursor = m.next;
+    }
+    const std::uint32_t queue = m.queue;
+    drop_desc(desc);
+    if (reply) {
+      stream_error(conn, stream, msg_no, wire::Err::REMOTE_MEM);
+      complete_stream(conn, queue);
+    } else {
+      fail_stream(conn, stream, msg_no, wire::Err::MEM_ERROR);
+    }
+    return false;
+  }
+  TxPath& t = c.tx[path];
+  const std::uint32_t port = port_of(path);
+  TxPort& tp = c.tx_port[port];
+  const std::uint32_t bytes = d.bytes + config.overhead;
+  out.ce = false;
+  out.path = static_cast<std::uint8_t>(path);
+  out.epoch = static_cast<std::uint8_t>(t.epoch);
+  out.incarnation = c.incarnation;
+  out.sport = t.sport;
+  out.conn = c.peer_conn;
+  out.peer = c.peer.id;
+  out.psn = t.next;
+  out.timestamp = clock(now);
+  DataHeader& h = out.data;
+  h.msg_len = m.op == Opcode::READ ? m.answer : m.length;
+  h.value = m.value;
+  h.stream = m.stream;
+  h.msg_no = m.msg_no;
+  h.sem = m.sem;
+  h.retx = d.retx != 0;
+  h.more = c.has_data();
+  switch (m.op) {
+    case Opcode::SEND:
+    case Opcode::SEND_IMM:
+      h.va = d.offset;
+      h.rkey = m.send_no;
+      break;
+    default: h.va = m.remote_va + d.offset; h.rkey = m.rkey;
+  }
+  if (m.op == Opcode::CREDIT) h.value = msgs[d.msg].value = c.streams[m.stream].recvs.posted();
+
+  d.psn = static_cast<std::uint8_t>(t.next);
+  d.next = kNil;
+  if (t.tail == kNil)
+    t.head = desc;
+  else
+    descs[t.tail].next = desc;
+  t.tail = desc;
+  if (c.unsettled == 0) c.heard = now;
+  ++c.unsettled;
+  t.next = (t.next + 1) & kPsnMask;
+  t.last_probe = 0;
+  if (t.unsettled() >= wire::kMaxUnsettled) tp.blocked |= std::uint64_t{1} << index_of(path);
+  c.inflight[path] += bytes;
+  tp.inflight += bytes;
+  tp.tails |= std::uint64_t{1} << index_of(path);
+  if (!t.probe_out) arm(conn, path, now, 2 * (tp.srtt != 0 ? tp.srtt : rtt_init_ns));
+  ++count.data_sent;
+  count.data_bytes += d.bytes;
+  if (d.retx != 0) ++count.resent;
+  return true;
+}
+
+void Endpoint::Impl::ran_dry(std::uint32_t conn) {
+  Conn& c = conns[conn];
+  for (std::uint32_t p = 0; p < config.ports; ++p) {
+    std::uint64_t tails = c.tx_port[p].tails;
+    const std::uint8_t copies = ports[p].loss >= config.tuning.double_loss ? 2 : 1;
+    while (tails != 0) {
+      const auto i = static_cast<std::uint32_t>(std::countr_zero(tails));
+      tails &= tails - 1;
+      ++count.tail_probes;
+      queue_probe(conn, p * config.paths + i, copies);
+    }
+    c.tx_port[p].tails = 0;
+  }
+}
+
+bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
+  Port& p = ports[port];
+  while (!p.ctl.empty()) {
+    CtlEntry e = p.ctl.pop();
+    Conn& c = conns[e.conn];
+    if (c.state != ConnState::kOpen && c.state != ConnState::kFailing) continue;
+    TxPath& t = c.tx[e.path];
+    RxPath& r = c.rx[e.path];
+    out.ce = false;
+    out.path = e.path;
+    out.incarnation = c.incarnation;
+    out.conn = c.peer_conn;
+    out.peer = c.peer.id;
+    out.timestamp = clock(now);
+    out.payload = nullptr;
+    out.payload_bytes = 0;
+    out.psn = 0;
+    switch (e.kind) {
+      case Ctl::kAck:
+        out.opcode = Opcode::ACK;
+        out.sport = t.sport;
+        fill_ack(e.conn, e.path, out);
+        r.due = 0;
+        if (r.gap && p.loss >= config.tuning.double_loss) {
+          r.due = 1;  // where much is lost, what reports a loss goes twice
+          ++count.acks_doubled;
+          p.ctl.push(e);
+        }
+        r.gap = 0;
+        ++count.acks_sent;
+        return true;
+      case Ctl::kProbe: {
+        const auto state = static_cast<PathState>(t.state);
+        const bool anyway = e.carrier != 0;  // to make evidence, or to open an epoch
+        if (state == PathState::kFencing || (t.unsettled() == 0 && !anyway)) {
+          t.probe_due = 0;
+          break;
+        }
+        if (t.unsettled() == 0 || !t.last_probe) {
+          if (c.unsettled == 0) c.heard = now;
+          ++c.unsettled;
+          t.next = (t.next + 1) & kPsnMask;
+        }  // else nothing was sent behind the last one: the same PSN (W3)
+        t.last_probe = 1;
+        t.probe_out = 1;
+        t.probe_ts = clock(now);
+        c.tx_port[port].tails &= ~(std::uint64_t{1} << index_of(e.path));
+        out.opcode = Opcode::PROBE;
+        out.sport = t.sport;
+        out.epoch = static_cast<std::uint8_t>(t.epoch);
+        out.psn = (t.next - 1) & kPsnMask;
+        if (--e.copies != 0) {
+          p.ctl.push(e);
+        } else {
+          t.probe_due = 0;
+        }
+        {
+          const bool dead = state == PathState::kFailed;
+          const std::uint32_t after = config.tuning.backoff_after;
+          const std::uint32_t doublings =
+              dead ? std::min<std::uint32_t>(t.timeouts, config.tuning.dead_backoff_max)
+                   : std::min(t.timeouts > after ? t.timeouts - after : 0u, config.tuning.backoff_max);
+          arm(e.conn, e.path, now, rto_ns(c, port) << doublings);
+        }
+        ++count.probes_sent;
+        return true;
+      }
+      case Ctl::kFence:
+        if (static_cast<PathState>(t.state) != PathState::kFencing) break;
+        out.opcode = Opcode::FENCE;
+        out.epoch = static_cast<std::uint8_t>(t.epoch);
+        out.sport = c.tx[e.carrier].sport;
+        ++count.fences_sent;
+        return true;
+      case Ctl::kAnswer:
+        if (!r.closed) break;
+        out.opcode = Opcode::FENCE_ANSWER;
+        out.sport = c.tx[e.carrier].sport;
+        fill_ack(e.conn, e.path, out);
+        ++count.answers_sent;
+        return true;
+    }
+  }
+  return false;
+}
+
+/// A packet of a message that nobody waits for any more.
+void Endpoint::Impl::drop_desc(std::uint32_t desc) {
+  const std::uint32_t mi = descs[desc].msg;
+  descs.give(desc);
+  TxMsg& m = msgs[mi];
+  if (--m.refs == 0 && m.completed) msgs.give(mi);
+}
+
+void Endpoint::Impl::to_resend(Conn& c, std::uint32_t desc) {
+  descs[desc].next = kNil;
+  descs[desc].retx = 1;
+  if (c.resend_tail == kNil)
+    c.resend_head = desc;
+  else
+    descs[c.resend_tail].next = desc;
+  c.resend_tail = desc;
+}
+
+/// Completes the messages at the head of a stream that are done, in order.
+void Endpoint::Impl::complete_stream(std::uint32_t conn, std::uint32_t queue) {
+  for (;;) {
+    Conn& c = conns[conn];
+    Stream& st = c.streams[queue];
+    const std::uint32_t i = st.oldest;
+    if (i == kNil) break;
+    TxMsg& m = msgs[i];
+    if (m.status == wire::Err::OK && (m.packets != 0 || m.left != 0 || m.waits)) break;
+    st.oldest = m.next;
+    if (st.oldest == kNil) st.newest = kNil;
+    if (st.cursor == i) st.cursor = m.next;
+    m.completed = true;
+    const TxMsg done = m;
+    if (m.refs == 0) msgs.give(i);
+    if (!done.internal) {
+      tell(conn, done, done.status);
+    } else if (done.op == Opcode::CREDIT) {
+      Stream& s = conns[conn].streams[done.stream];
+      s.credit_out = false;
+      s.credit_told = done.value;
+      offer_credits(conn, done.stream);
+    }
+  }
+  stream_ready(conn, queue);
+}
+
+/// `msg_no` has failed with `status`: it and what follows it in the stream.
+void Endpoint::Impl::fail_stream(std::uint32_t conn, std::uint32_t stream, std::uint16_t msg_no,
+                                 wire::Err status) {
+  Conn& c = conns[conn];
+  Stream& st = c.streams[stream];
+  bool found = false;
+  for (std::uint32_t i = st.oldest; i != kNil; i = msgs[i].next) {
+    TxMsg& m = msgs[i];
+    const auto after = static_cast<std::int16_t>(m.msg_no - msg_no);
+    if (after < 0) continue;
+    found |= after == 0;
+    if (!found) return;  // names a message that has completed or never was
+    if (after == 0)
+      m.status = status;
+    else if (m.status == wire::Err::OK)
+      m.status = wire::Err::FLUSHED;
+    m.packets = 0;
+    if (st.cursor == i) st.cursor = kNil;
+  }
+  if (!found) return;
+  if (!st.failed) ++count.stream_failed;
+  st.failed = true;
+  complete_stream(conn, stream);
+  // Its resends are dropped when their turn comes.
+  make_ready(conn);
+}
+
+}  // namespace weft::ref
