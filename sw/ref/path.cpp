@@ -103,20 +103,28 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     if (t.timeouts != 0xff) ++t.timeouts;
     return queue_probe(conn, path, 1);
   }
-  const std::uint32_t srtt = c.tx_port[port_of(path)].srtt;
-  const bool evidence =
-      !config.tuning.evidence || (c.acked_ts != 0 && clock_diff(c.acked_ts, t.probe_ts + srtt / 4) > 0);
-  if (evidence) {
-    if (t.unanswered < 63) t.unanswered = t.unanswered + 1;
+  // It counts when something that was sent a good while later has been acked: then the network delivers and
+  // this path does not. A scout leaves together with the next probe, so it speaks of those before.
+  const TxPort& tp = c.tx_port[port_of(path)];
+  const auto acked_after = [&](std::uint32_t ts) {
+    return c.acked_ts != 0 && clock_diff(c.acked_ts, ts) > 0;
+  };
+  std::uint32_t counted = 0;
+  if (!config.tuning.evidence || acked_after(t.probe_ts + tp.srtt / 4))
+    counted = t.probes;
+  else if (acked_after(t.probe_ts - rto_ns(c, port_of(path)) / 2))
+    counted = t.probes - 1u;
+  if (counted != 0) {
+    t.unanswered = std::min(std::max<std::uint32_t>(t.unanswered, counted), 63u);
     if (state != PathState::kSuspect) set_state(conn, path, PathState::kSuspect);
     if (t.unanswered >= config.tuning.fail_probes && t.confirmed && has_fence(c) && usable_paths(c) > 1) {
       ++count.path_failed;
       return fence(conn, path, now);
     }
-  } else {
-    if (t.timeouts != 0xff) ++t.timeouts;
-    send_scout(conn, path);
+  } else if (t.timeouts != 0xff) {
+    ++t.timeouts;
   }
+  if (!acked_after(t.probe_ts + tp.srtt / 4)) send_scout(conn, path);
   queue_probe(conn, path, 1);
 }
 
@@ -201,6 +209,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   t.last_probe = 0;
   t.probe_out = 0;
   t.unanswered = 0;
+  t.probes = 0;
   t.timeouts = 0;
   t.growth = 0;
   if (t.move) {

@@ -178,6 +178,7 @@ void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, cons
   const bool waited = t.probe_out;
   t.probe_out = t.probe_out && !answers;
   t.unanswered = 0;
+  t.probes = 0;
   t.timeouts = 0;
   t.confirmed = 1;
   if (state == PathState::kFailed) {

@@ -45,6 +45,7 @@ struct TxPath {
   std::uint8_t in_timer : 1;
   std::uint8_t move : 1;        // fenced to change its source port, not because it failed
   std::uint8_t unanswered : 6;  // probes, with evidence
+  std::uint8_t probes;          // sent since the path was heard last
   std::uint8_t timeouts;        // without evidence, in a row; fences and probes of a failed path
   std::uint8_t changes;         // of epoch, in the running packet life (W4)
 

@@ -418,6 +418,7 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         t.last_probe = 1;
         t.probe_out = 1;
         t.probe_ts = clock(now);
+        if (t.probes != 0xff) ++t.probes;
         c.tx_port[port].tails &= ~(std::uint64_t{1} << index_of(e.path));
         out.opcode = Opcode::PROBE;
         out.sport = t.sport;
