@@ -14,6 +14,7 @@ inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
 inline constexpr std::uint32_t kKnownCaps = 0xff;
 inline constexpr std::uint32_t kMaxDistance = 128;
 inline constexpr std::uint32_t kFirstSport = 0xc000;  // dynamic ports
+inline constexpr std::uint32_t kMaxRecvs = 0x7fff;    // posted on a stream: credits are 16 bits wide
 
 constexpr std::uint32_t bit(wire::Cap c) {
   return 1u << static_cast<unsigned>(c);
@@ -159,7 +160,8 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.caps = mine.caps & theirs.caps;
   c.mtu = std::min(mine.mtu, theirs.mtu);
   c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = kNil;
-  c.unsettled = c.turn = c.acked_ts = 0;
+  c.unsettled = c.open_msgs = c.turn = c.acked_ts = 0;
+  c.keep_timer = false;
   c.fences = 0;
   c.heard = c.life_start = now;
   c.flush_at = kNever;
@@ -224,7 +226,7 @@ void Endpoint::Impl::flush(std::uint32_t conn, wire::Err first) {
   }
   c.resend_tail = kNil;
   c.ready_head = c.ready_tail = kNil;
-  c.unsettled = 0;
+  c.unsettled = c.open_msgs = 0;
   std::fill(c.inflight.begin(), c.inflight.end(), 0);
   share_forget(conn);
   for (std::uint32_t s = 0; s < c.streams.size(); ++s) {
@@ -301,17 +303,17 @@ wire::Err Endpoint::post(std::uint32_t conn, std::uint16_t stream, const WorkReq
   m.sem = w.sem;
   if (w.op == WrOp::kRead) {
     m.answer = w.length;
-    m.waits = true;
+    m.answers = m.waits = true;
     m.length = wire::ReadRequest::kBytes;
   } else if (w.op == WrOp::kFetchAdd || w.op == WrOp::kCompareSwap) {
     if (w.remote_va % 8 != 0) return Err::BAD_ALIGN;
     m.operand = w.operand;
     m.compare = w.compare;
     m.answer = 8;
-    m.waits = true;
+    m.answers = m.waits = true;
     m.length = wire::AtomicRequest::kBytes;
   }
-  if (c.unsettled == 0 && !c.has_data()) c.heard = now;
+  e.now = now;
   e.enqueue_message(conn, stream, m);
   return Err::OK;
 }
@@ -327,8 +329,9 @@ wire::Err Endpoint::post_recv(std::uint32_t conn, std::uint16_t stream, std::uin
   if ((c.caps & bit(wire::Cap::SEND)) == 0) return Err::BAD_OPCODE;
   Stream& st = c.streams[stream];
   if (st.rx_failed) return Err::FLUSHED;
-  if (c.unsettled == 0 && !c.has_data()) c.heard = now;
+  if (st.recvs.posted() - st.recvs.first() >= kMaxRecvs) return Err::BAD_LENGTH;
   st.recvs.push({id, va, bytes});
+  e.now = now;
   e.offer_credits(conn, stream);
   return Err::OK;
 }
@@ -341,6 +344,7 @@ void Endpoint::on_packet(Ps now, std::uint32_t port, const Packet& p) {
   Impl& e = *impl_;
   using wire::Drop;
   using wire::Opcode;
+  e.now = now;
   if (p.conn >= e.conns.size()) return e.drop(Drop::CONN);
   Conn& c = e.conns[p.conn];
   if (c.state != ConnState::kOpen && c.state != ConnState::kFailing) return e.drop(Drop::CONN);
@@ -356,6 +360,7 @@ void Endpoint::on_packet(Ps now, std::uint32_t port, const Packet& p) {
 
 bool Endpoint::next_packet(Ps now, std::uint32_t port, Packet& out) {
   Impl& e = *impl_;
+  e.now = now;
   if (e.next_control(now, port, out) || e.next_data(now, port, out)) return true;
   e.ready_ports &= ~(1u << port);
   return false;
@@ -371,6 +376,7 @@ Ps Endpoint::next_timer() const {
 
 void Endpoint::on_timer(Ps now) {
   Impl& e = *impl_;
+  e.now = now;
   while (!e.timers.empty() && e.timers.front().at <= now) {
     std::pop_heap(e.timers.begin(), e.timers.end(), std::greater<>{});
     const Timer t = e.timers.back();
@@ -385,13 +391,14 @@ void Endpoint::on_timer(Ps now) {
         if (c.has_data()) e.queue_conn(t.conn, t.index);
         break;
       case TimerKind::kHole: e.on_hole_timer(now, t.conn, t.index); break;
+      case TimerKind::kKeep: e.on_keep_timer(now, t.conn); break;
       case TimerKind::kFlush:
         if (c.state == ConnState::kFailing && now >= c.flush_at) {
           c.state = ConnState::kFailed;
-          e.flush(t.conn, wire::Err::RETRY_LIMIT);
+          e.flush(t.conn, c.why);
           Completion done;
           done.what = Completed::kConnection;
-          done.status = wire::Err::RETRY_LIMIT;
+          done.status = e.conns[t.conn].why;
           done.conn = t.conn;
           e.env.completed(done);
         }

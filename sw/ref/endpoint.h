@@ -77,9 +77,11 @@ class Env {
   /// DMA. False: memory answered with an error. `bytes` is null when Config::payload is false.
   virtual bool read(std::uint64_t va, std::uint8_t* bytes, std::uint32_t count) = 0;
   virtual bool write(std::uint64_t va, const std::uint8_t* bytes, std::uint32_t count) = 0;
-  virtual void signal(std::uint16_t sem, std::uint32_t amount) {
+  /// Adds to a semaphore. False: there is no such one.
+  virtual bool signal(std::uint16_t sem, std::uint32_t amount) {
     (void)sem;
     (void)amount;
+    return false;
   }
   virtual void completed(const Completion& c) = 0;
 };

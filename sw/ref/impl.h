@@ -21,7 +21,7 @@ struct CtlEntry {
   std::uint8_t copies = 1;
 };
 
-enum class TimerKind : std::uint8_t { kPath, kPace, kHole, kFlush };
+enum class TimerKind : std::uint8_t { kPath, kPace, kHole, kKeep, kFlush };
 
 struct Timer {
   Ps at = 0;
@@ -75,6 +75,7 @@ struct Endpoint::Impl {
   std::uint64_t timer_order = 0;
   std::uint64_t next_age = 0;
   std::uint32_t ready_ports = 0;
+  Ps now = 0;  // of the running call
   std::uint64_t random = 0;
   std::vector<std::uint32_t> done_queues;  // scratch: streams whose oldest message may be done
   std::vector<std::uint8_t> staging;       // payload of the packet handed out last
@@ -95,7 +96,7 @@ struct Endpoint::Impl {
   void open(std::uint32_t conn, const wire::Hello& mine, const wire::Hello& theirs, Peer peer, Ps now);
   wire::Refusal judge(const wire::Hello& h) const;
   void release(std::uint32_t conn);
-  void fail_connection(std::uint32_t conn, Ps now);
+  void fail_connection(std::uint32_t conn, Ps now, wire::Err why);
   void flush(std::uint32_t conn, wire::Err first);
   void tell(std::uint32_t conn, const TxMsg& m, wire::Err status);
 
@@ -108,20 +109,20 @@ struct Endpoint::Impl {
   bool next_control(Ps now, std::uint32_t port, Packet& out);
   bool next_data(Ps now, std::uint32_t port, Packet& out);
   bool build_data(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t desc, Packet& out);
-  int pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes) const;
+  int pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes, std::uint32_t avoid) const;
   void ran_dry(std::uint32_t conn);
   std::uint32_t enqueue_message(std::uint32_t conn, std::uint32_t queue, const TxMsg& m);
   void drop_desc(std::uint32_t desc);
   void complete_stream(std::uint32_t conn, std::uint32_t queue);
   void fail_stream(std::uint32_t conn, std::uint32_t stream, std::uint16_t msg_no, wire::Err status);
-  void to_resend(Conn& c, std::uint32_t desc);
+  void to_resend(Conn& c, std::uint32_t desc, std::uint32_t path);
   void update_cap(Conn& c, std::uint32_t port);
 
   // settle.cpp
   void on_ack(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p);
   void on_fence_answer(Ps now, std::uint32_t conn, const Packet& p);
   struct Settled {
-    std::uint32_t packets = 0, bytes = 0, lost_packets = 0, lost_bytes = 0;
+    std::uint32_t packets = 0, bytes = 0, lost_packets = 0, lost_bytes = 0, delivered = 0;
   };
   Settled settle(std::uint32_t conn, std::uint32_t path, std::uint32_t base, const AckHeader& ack);
   void learn_credits(std::uint32_t conn, std::uint32_t stream, std::uint16_t posted);
@@ -133,7 +134,9 @@ struct Endpoint::Impl {
   void arm(std::uint32_t conn, std::uint32_t path, Ps now, std::uint32_t after_ns);
   void push_timer(Timer t);
   void on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path);
-  void queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies);
+  void queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies, bool anyway = false);
+  void on_keep_timer(Ps now, std::uint32_t conn);
+  void judge_path(std::uint32_t conn, std::uint32_t path, Ps now, const Settled& s, bool answers);
   void set_state(std::uint32_t conn, std::uint32_t path, PathState state);
   std::uint32_t usable_paths(const Conn& c) const;
   void fence(std::uint32_t conn, std::uint32_t path, Ps now);
@@ -141,6 +144,7 @@ struct Endpoint::Impl {
   void send_scout(std::uint32_t conn, std::uint32_t path);
   void new_epoch(std::uint32_t conn, std::uint32_t path, Ps now);
   void on_fence(std::uint32_t conn, std::uint32_t port, const Packet& p);
+  void answer_fence(std::uint32_t conn, std::uint32_t port, std::uint32_t path);
 
   // rx.cpp
   void on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p);
@@ -151,7 +155,9 @@ struct Endpoint::Impl {
   wire::Err accept_request(std::uint32_t conn, const Packet& p);
   void complete_rx(std::uint32_t conn, std::uint32_t stream);
   bool act(std::uint32_t conn, std::uint32_t stream, const RxMsg& m);
-  void stream_error(std::uint32_t conn, std::uint16_t stream, std::uint16_t msg_no, wire::Err status);
+  void stream_error(std::uint32_t conn, std::uint16_t stream, std::uint16_t msg_no, wire::Err status,
+                    bool took_receive = false);
+  void flush_recvs(std::uint32_t conn, std::uint32_t stream);
   void offer_credits(std::uint32_t conn, std::uint32_t stream);
   void ack_due(std::uint32_t conn, std::uint32_t path, bool gap);
   void fill_ack(std::uint32_t conn, std::uint32_t path, Packet& out);

@@ -11,8 +11,7 @@ std::size_t frame_bytes(const Packet& p) {
 
 std::size_t encode(std::uint8_t* out, wire::Route route, const Packet& p) {
   route.sport = p.sport;
-  // Acks and their like are not marked: what they report is the state of the other direction.
-  route.ecn = p.is_data() || p.opcode == wire::Opcode::PROBE ? wire::kEcnEct0 : 0;
+  route.ecn = p.is_data() ? wire::kEcnEct0 : 0;  // only data is marked: the counters are of data
   const wire::Wth wth{p.path, p.epoch, p.incarnation, p.timestamp};
   if (p.is_data()) {
     wire::Wdh wdh;

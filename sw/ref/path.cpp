@@ -12,6 +12,8 @@ using wire::Drop;
 namespace {
 // Doublings of a connection's probes and fences stop well before 32-bit nanoseconds do.
 inline constexpr std::uint32_t kMaxRtoNs = 10'000'000;
+// Data packets lost in a row that make a path a black hole for data: at 10 % loss that happens once in 10^8.
+inline constexpr std::uint32_t kBlackHole = 8;
 }  // namespace
 
 std::uint32_t Endpoint::Impl::rto_ns(const Conn& c, std::uint32_t port) const {
@@ -39,11 +41,56 @@ void Endpoint::Impl::arm(std::uint32_t conn, std::uint32_t path, Ps now, std::ui
               conns[conn].incarnation});
 }
 
-void Endpoint::Impl::queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies) {
+void Endpoint::Impl::queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies, bool anyway) {
   TxPath& t = conns[conn].tx[path];
   if (t.probe_due) return;
   t.probe_due = 1;
-  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 0, Ctl::kProbe, copies});
+  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), anyway ? std::uint8_t{1} : std::uint8_t{0},
+                           Ctl::kProbe, copies});
+}
+
+/// What an ack says of a path. It was lost data only, for a while: then it passes probes and no data, and
+/// must not take more than a try now and then.
+void Endpoint::Impl::judge_path(std::uint32_t conn, std::uint32_t path, Ps now, const Settled& s,
+                                bool answers) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  const auto back_off = [&] {
+    set_state(conn, path, PathState::kFailed);
+    if (t.setbacks != 0xff) ++t.setbacks;
+    t.lost_row = 0;
+    t.probe_out = 0;
+    arm(conn, path, now,
+        rto_ns(c, port_of(path)) << std::min<std::uint32_t>(t.setbacks, config.tuning.dead_backoff_max));
+  };
+  switch (static_cast<PathState>(t.state)) {
+    case PathState::kSuspect: set_state(conn, path, PathState::kGood); break;
+    case PathState::kFailed:
+      if (!answers) break;
+      c.cwnd[path] = 2 * pkt;
+      t.slow_start = 1;
+      set_state(conn, path, PathState::kProbation);
+      break;
+    case PathState::kProbation:
+      if (s.delivered != 0) {
+        ++count.path_back;
+        t.setbacks = 0;
+        set_state(conn, path, PathState::kGood);
+      } else if (s.lost_packets != 0) {
+        back_off();
+      }
+      break;
+    case PathState::kGood:
+      if (t.lost_row >= kBlackHole && usable_paths(c) > 1) {
+        ++count.path_failed;
+        back_off();
+      }
+      break;
+    default: break;
+  }
+  const auto state = static_cast<PathState>(t.state);
+  if (t.unsettled() < wire::kMaxUnsettled && (state == PathState::kGood || state == PathState::kProbation))
+    c.tx_port[port_of(path)].blocked &= ~(std::uint64_t{1} << index_of(path));
 }
 
 void Endpoint::Impl::set_state(std::uint32_t conn, std::uint32_t path, PathState state) {
@@ -84,7 +131,8 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   if (t.unsettled() == 0 && state != PathState::kFencing && state != PathState::kFailed) return;
   if (clock_diff(t.deadline, now_ns) > 0)
     return arm(conn, path, now, static_cast<std::uint32_t>(clock_diff(t.deadline, now_ns)));
-  if (c.state == ConnState::kOpen && now - c.heard > config.tuning.give_up) return fail_connection(conn, now);
+  if (c.state == ConnState::kOpen && now - c.heard > config.tuning.give_up)
+    return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
 
   if (state == PathState::kFencing) {
     if (t.timeouts != 0xff) ++t.timeouts;
@@ -94,38 +142,51 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
                    << std::min<std::uint32_t>(t.timeouts / 4, config.tuning.backoff_max));
   }
   if (t.probe_due) return arm(conn, path, now, rto_ns(c, port_of(path)));  // it has not left yet
+  const bool waiting_to_return = state == PathState::kFailed && t.head == kNil;
   if (!t.probe_out) {
     ++count.timer_probes;
-    return queue_probe(conn, path, 1);
+    return queue_probe(conn, path, 1, state == PathState::kFailed);
   }
   // A probe was not answered.
-  if (state == PathState::kFailed) {  // nobody expected it
+  if (waiting_to_return) {  // nobody expected it
     if (t.timeouts != 0xff) ++t.timeouts;
-    return queue_probe(conn, path, 1);
+    return queue_probe(conn, path, 1, true);
   }
   // It counts when something that was sent a good while later has been acked: then the network delivers and
-  // this path does not. A scout leaves together with the next probe, so it speaks of those before.
-  const TxPort& tp = c.tx_port[port_of(path)];
+  // this path does not. Each further one that counts needs something sent later still. Scouts leave together
+  // with the repetition of a probe, so they speak of the probes before it.
+  const std::uint32_t quarter = c.tx_port[port_of(path)].srtt / 4;
   const auto acked_after = [&](std::uint32_t ts) {
-    return c.acked_ts != 0 && clock_diff(c.acked_ts, ts) > 0;
+    return c.acked_ts != 0 && clock_diff(c.acked_ts, ts + quarter) > 0;
   };
-  std::uint32_t counted = 0;
-  if (!config.tuning.evidence || acked_after(t.probe_ts + tp.srtt / 4))
-    counted = t.probes;
-  else if (acked_after(t.probe_ts - rto_ns(c, port_of(path)) / 2))
-    counted = t.probes - 1u;
-  if (counted != 0) {
-    t.unanswered = std::min(std::max<std::uint32_t>(t.unanswered, counted), 63u);
-    if (state != PathState::kSuspect) set_state(conn, path, PathState::kSuspect);
-    if (t.unanswered >= config.tuning.fail_probes && t.confirmed && has_fence(c) && usable_paths(c) > 1) {
+  if (!config.tuning.evidence || acked_after(t.judged_ts)) {
+    if (t.unanswered < 63) t.unanswered = t.unanswered + 1;
+    if (t.judged_ts == t.probe_ts || acked_after(t.probe_ts)) t.probe_out = 0;  // the next one is judged
+    t.judged_ts = t.probe_ts;
+    if (state != PathState::kSuspect && state != PathState::kFailed)
+      set_state(conn, path, PathState::kSuspect);
+    if (t.unanswered >= config.tuning.fail_probes && t.confirmed && has_fence(c) &&
+        (usable_paths(c) > 1 || state == PathState::kFailed)) {
       ++count.path_failed;
       return fence(conn, path, now);
     }
   } else if (t.timeouts != 0xff) {
     ++t.timeouts;
   }
-  if (!acked_after(t.probe_ts + tp.srtt / 4)) send_scout(conn, path);
+  if (!acked_after(t.probe_ts)) send_scout(conn, path);
   queue_probe(conn, path, 1);
+}
+
+/// Requests wait for answers or credits and nothing is unsettled: only a probe can tell whether anybody is
+/// there.
+void Endpoint::Impl::on_keep_timer(Ps now, std::uint32_t conn) {
+  Conn& c = conns[conn];
+  c.keep_timer = false;
+  if (c.state != ConnState::kOpen || c.open_msgs == 0) return;
+  if (now - c.heard > config.tuning.give_up) return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
+  if (now - c.heard >= config.tuning.give_up / 4 && c.unsettled == 0) send_scout(conn, kNil);
+  c.keep_timer = true;
+  push_timer({now + config.tuning.give_up / 4, 0, conn, 0, TimerKind::kKeep, c.incarnation});
 }
 
 bool Endpoint::Impl::has_fence(const Conn& c) {
@@ -137,7 +198,7 @@ bool Endpoint::Impl::has_fence(const Conn& c) {
 void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
   Conn& c = conns[conn];
   const std::uint32_t n = num_paths();
-  for (int pass = config.ports > 1 ? 0 : 1; pass < 2; ++pass) {
+  for (int pass = config.ports > 1 && path != kNil ? 0 : 1; pass < 2; ++pass) {
     for (std::uint32_t k = 0; k < n; ++k) {
       const std::uint32_t i = (c.scout + k) % n;
       TxPath& t = c.tx[i];
@@ -147,9 +208,7 @@ void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
       if (t.unsettled() == 0 && index_of(i) >= c.tx_port[port_of(i)].active) continue;
       c.scout = (i + 1) % n;
       ++count.scouts;
-      t.probe_due = 1;
-      push_ctl(port_of(i), {conn, static_cast<std::uint8_t>(i), 1, Ctl::kProbe, 1});
-      return;
+      return queue_probe(conn, i, 1, true);
     }
   }
 }
@@ -209,7 +268,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   t.last_probe = 0;
   t.probe_out = 0;
   t.unanswered = 0;
-  t.probes = 0;
+  t.lost_row = 0;
   t.timeouts = 0;
   t.growth = 0;
   if (t.move) {
@@ -223,9 +282,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
     }
     return;
   }
-  if (t.probe_due) return;
-  t.probe_due = 1;
-  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 1, Ctl::kProbe, 1});
+  queue_probe(conn, path, 1, true);
 }
 
 void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
@@ -243,20 +300,29 @@ void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
 void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Packet& p) {
   Conn& c = conns[conn];
   RxPath& r = c.rx[p.path];
+  // Who does not know the path's PSNs cannot close it.
+  const std::int32_t ahead = psn_diff(p.psn, r.base());
   if (p.epoch != r.epoch) return drop(Drop::EPOCH);
+  if (ahead < 0 || ahead > static_cast<std::int32_t>(wire::kHistBits)) return drop(Drop::FUTURE);
   r.closed = 1;
   r.hold = 0;  // open holes are lost now
-  // Back the way it came: any path of that port will do.
-  const std::uint32_t carrier = port * config.paths + index_of(p.path);
-  push_ctl(port, {conn, p.path, static_cast<std::uint8_t>(carrier), Ctl::kAnswer, 1});
+  answer_fence(conn, port, p.path);
+}
+
+/// Back the way the question came: any path of that port will do.
+void Endpoint::Impl::answer_fence(std::uint32_t conn, std::uint32_t port, std::uint32_t path) {
+  const std::uint32_t carrier = port * config.paths + index_of(path);
+  push_ctl(port,
+           {conn, static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(carrier), Ctl::kAnswer, 1});
 }
 
 /// Nobody has answered for too long. Errors are told when nothing of the connection can arrive any more:
 /// when all fences are answered, or a packet's life after the last one left (W8).
-void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now) {
+void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now, wire::Err why) {
   Conn& c = conns[conn];
   if (c.state != ConnState::kOpen) return;
   c.state = ConnState::kFailing;
+  c.why = why;
   ++count.conn_failed;
   c.fences = 0;
   for (std::uint32_t i = 0; i < c.tx.size(); ++i) {

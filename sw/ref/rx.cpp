@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets in: path check, placement, messages in order, and the acks that are owed.
 #include <algorithm>
+#include <utility>
 
 #include "sw/ref/impl.h"
 
@@ -82,7 +83,11 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
   const bool is_data = p.is_data();
   if (p.epoch != r.epoch || r.closed) {
     // W2: the next epoch opens when this one is closed, by its first packet.
-    if (!r.closed || p.epoch != ((r.epoch + 1) & 0xff)) return drop(Drop::EPOCH);
+    if (!r.closed || p.epoch != ((r.epoch + 1) & 0xff)) {
+      // A probe of the closed epoch asks what its fence asks.
+      if (r.closed && p.epoch == r.epoch && !is_data) answer_fence(conn, port, p.path);
+      return drop(Drop::EPOCH);
+    }
     const std::uint32_t epoch = p.epoch;
     r = RxPath{};
     r.epoch = epoch;
@@ -95,7 +100,10 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     const auto back = static_cast<std::uint32_t>(-ahead - 1);
     if (back >= r.hold || test(r.hist, back)) {
       drop(Drop::STALE);
-      if (!is_data) ack_due(conn, p.path, false);  // W3: dropped, but answered
+      if (!is_data) {  // W3: dropped, but answered
+        if (clock_diff(p.timestamp, r.echo) > 0) r.echo = p.timestamp;
+        ack_due(conn, p.path, false);
+      }
       return;
     }
   }
@@ -240,13 +248,17 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   const std::uint32_t s = p.data.stream;
   Stream& st = c.streams[s];
   const DataHeader& h = p.data;
+  const bool takes_receive =
+      p.opcode == Opcode::SEND || p.opcode == Opcode::SEND_IMM || p.opcode == Opcode::WRITE_IMM;
   const auto refuse = [&](Err e) {
     drop(drop_of(e));
-    stream_error(conn, h.stream, h.msg_no, e);
+    stream_error(conn, h.stream, h.msg_no, e, takes_receive);
     return e;
   };
   if (static_cast<std::uint16_t>(h.msg_no - st.rx_next) >= wire::kMsgWindow) {
-    drop(Drop::MSG);  // complete already, or beyond what a sender may: nothing to fail
+    // Complete already, or beyond what a sender may: what it sends is not what it says.
+    drop(Drop::MSG);
+    stream_error(conn, h.stream, st.rx_next, Err::BAD_LENGTH);
     return Err::BAD_LENGTH;
   }
   if (st.rx_failed && static_cast<std::int16_t>(h.msg_no - st.rx_error) >= 0) {
@@ -258,7 +270,10 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   const bool send = p.opcode == Opcode::SEND || p.opcode == Opcode::SEND_IMM;
   std::uint32_t length = h.msg_len;
   if (read) length = wire::ReadRequest::kBytes;
-  if (atomic) length = wire::AtomicRequest::kBytes;
+  if (atomic) {
+    if (h.msg_len != 8) return refuse(Err::BAD_LENGTH);
+    length = wire::AtomicRequest::kBytes;
+  }
 
   std::uint32_t i = st.rx_open;
   while (i != kNil && rx_msgs[i].msg_no != h.msg_no) i = rx_msgs[i].next;
@@ -277,7 +292,7 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   if (read) {
     e = check_region(h.rkey, h.va, h.msg_len, kRemoteRead);
   } else if (atomic) {
-    if (h.va % 8 != 0) return refuse(Err::BAD_ALIGN);
+    if (h.va % 8 != 0) return refuse(Err::REMOTE_BOUNDS);
     e = check_region(h.rkey, h.va, 8, kRemoteAtomic);
   } else if (send) {
     if (!st.recvs.holds(h.rkey)) return refuse(Err::BAD_LENGTH);  // sent without credit
@@ -340,6 +355,7 @@ void Endpoint::Impl::complete_rx(std::uint32_t conn, std::uint32_t stream) {
     rx_msgs.give(i);
     ++st.rx_next;
     if (!act(conn, stream, m)) return;
+    flush_recvs(conn, stream);
   }
 }
 
@@ -385,7 +401,9 @@ bool Endpoint::Impl::act(std::uint32_t conn, std::uint32_t stream, const RxMsg& 
       if (st.recvs.empty()) return fail(Err::BAD_LENGTH);  // sent without credit
       received(true, m.length);
       break;
-    case Opcode::WRITE_SIGNAL: env.signal(m.sem, m.value); break;
+    case Opcode::WRITE_SIGNAL:
+      if (!env.signal(m.sem, m.value)) return fail(Err::REMOTE_BOUNDS);
+      break;
     case Opcode::READ: {
       TxMsg r = reply(Opcode::READ_DATA, m.value);
       r.local_va = m.va;
@@ -415,14 +433,15 @@ bool Endpoint::Impl::act(std::uint32_t conn, std::uint32_t stream, const RxMsg& 
 }
 
 /// Tells the sender that `msg_no` has failed; the earlier messages of the stream go on.
-void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std::uint16_t msg_no,
-                                  Err status) {
+void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std::uint16_t msg_no, Err status,
+                                  bool took_receive) {
   Conn& c = conns[conn];
   Stream& st = c.streams[stream];
   if (st.rx_failed && static_cast<std::int16_t>(msg_no - st.rx_error) >= 0) return;
   if (!st.rx_failed) ++count.stream_failed;
   st.rx_failed = true;
   st.rx_error = msg_no;
+  st.rx_status = took_receive ? status : Err::FLUSHED;
   // Those behind it will never be whole.
   for (std::uint32_t* link = &st.rx_open; *link != kNil;) {
     const std::uint32_t i = *link;
@@ -440,6 +459,22 @@ void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std:
   m.msg_no = msg_no;
   m.value = static_cast<std::uint32_t>(status);
   enqueue_message(conn, static_cast<std::uint32_t>(c.streams.size() - 1), m);
+  flush_recvs(conn, stream);
+}
+
+/// When all before the failed message has completed, no receive of the stream will be taken any more.
+void Endpoint::Impl::flush_recvs(std::uint32_t conn, std::uint32_t stream) {
+  Stream& st = conns[conn].streams[stream];
+  if (!st.rx_failed || st.rx_next != st.rx_error) return;
+  while (!st.recvs.empty()) {
+    Completion done;
+    done.what = Completed::kRecv;
+    done.status = std::exchange(st.rx_status, Err::FLUSHED);
+    done.conn = conn;
+    done.stream = static_cast<std::uint16_t>(stream);
+    done.id = st.recvs.pop().id;
+    env.completed(done);
+  }
 }
 
 /// More receives than the peer is known to know of, and it may be waiting for them: tell it for certain.

@@ -56,10 +56,13 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
       if (m.status != wire::Err::OK)
         drop_desc(d);
       else
-        to_resend(c, d);
+        to_resend(c, d, path);
+      if (t.lost_row != 0xff) ++t.lost_row;
       continue;
     }
     ++count.delivered;
+    ++s.delivered;
+    t.lost_row = 0;
     --m.refs;
     --m.left;
     descs.give(d);
@@ -108,7 +111,7 @@ void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, cons
   TxPath& t = c.tx[p.path];
   TxPort& tp = c.tx_port[port];
   const AckHeader& a = p.ack;
-  auto state = static_cast<PathState>(t.state);
+  const auto state = static_cast<PathState>(t.state);
   if (p.epoch != t.epoch || state == PathState::kFencing) return drop(Drop::ACK_OLD);
   const std::int32_t ahead = psn_diff(a.base, t.base);
   if (ahead < 0) return drop(Drop::ACK_OLD);
@@ -132,20 +135,21 @@ void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, cons
   const std::uint32_t got = a.rx_bytes - t.rx_seen;
   t.ce_seen = a.ce_bytes;
   t.rx_seen = a.rx_bytes;
-  if (got > flying || marked > got) {
+  const std::uint32_t delivered = s.bytes - s.lost_bytes;
+  const bool lies = got > flying || marked > got;
+  if (lies) {
     ++count.refused_counters;
-    marked = std::min(marked, s.bytes);
+    marked = 0;
   }
   count.marked_bytes += marked;
-  const std::uint32_t delivered = s.bytes - s.lost_bytes;
-  std::uint32_t unmarked = delivered > marked ? delivered - marked : 0;
+  const std::uint32_t unmarked = !lies && delivered > marked ? delivered - marked : 0;
   if (s.lost_bytes != 0 && rtt > config.tuning.loss_rtts * tp.min_rtt) marked += s.lost_bytes;
 
   if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
     std::uint32_t share = a.share;
-    if (share > line_share || share == 0) {
+    if (share > line_share || share < line_share >> 16) {
       ++count.refused_share;
-      share = share == 0 ? std::max(1u, line_share >> 12) : line_share;
+      share = std::clamp(share, std::max(1u, line_share >> 16), line_share);
     }
     if (share != tp.share) {
       tp.share = share;
@@ -174,26 +178,16 @@ void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, cons
   }
   window = std::clamp(window, pkt, std::max(pkt, tp.cap));
 
-  // A path that answers is alive.
   const bool waited = t.probe_out;
-  t.probe_out = t.probe_out && !answers;
+  if (answers) t.probe_out = 0;
   t.unanswered = 0;
-  t.probes = 0;
   t.timeouts = 0;
   t.confirmed = 1;
-  if (state == PathState::kFailed) {
-    window = 2 * pkt;
-    t.slow_start = 1;
-    set_state(conn, p.path, PathState::kProbation);
-  } else if (state != PathState::kGood) {
-    if (state == PathState::kProbation) ++count.path_back;
-    set_state(conn, p.path, PathState::kGood);
-  }
-  if (t.unsettled() < wire::kMaxUnsettled && static_cast<PathState>(t.state) != PathState::kFencing)
-    tp.blocked &= ~(std::uint64_t{1} << index_of(p.path));
+  judge_path(conn, p.path, now, s, answers);
   if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, p.path, now, 2 * tp.srtt);
 
-  if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS)) return fail_connection(conn, now);
+  if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS))
+    return fail_connection(conn, now, static_cast<wire::Err>(a.status));
   learn_credits(conn, a.stream, a.credits);
   while (!done_queues.empty()) {
     const std::uint32_t q = done_queues.back();
@@ -211,8 +205,8 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   Conn& c = conns[conn];
   TxPath& t = c.tx[p.path];
   const AckHeader& a = p.ack;
-  if (static_cast<PathState>(t.state) != PathState::kFencing || p.epoch != t.epoch)
-    return drop(Drop::ACK_OLD);
+  // Asked for or not: it says that the receiver has closed this epoch.
+  if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
   ++count.acks_taken;
   c.heard = now;

@@ -40,13 +40,15 @@ struct TxPath {
   std::uint32_t deadline;          // ns: when the path's silence ends
   std::uint32_t armed;             // ns: when the timer looks at it
   std::uint32_t probe_ts;          // ns: when the last probe left
+  std::uint32_t judged_ts;         // ns: when the oldest one left that nothing has contradicted
   std::uint16_t sport;
   std::uint16_t growth;  // bytes toward the next packet of window, in units of 64
   std::uint8_t in_timer : 1;
   std::uint8_t move : 1;        // fenced to change its source port, not because it failed
   std::uint8_t unanswered : 6;  // probes, with evidence
-  std::uint8_t probes;          // sent since the path was heard last
   std::uint8_t timeouts;        // without evidence, in a row; fences and probes of a failed path
+  std::uint8_t lost_row;        // data packets lost since one was delivered
+  std::uint8_t setbacks;        // returns to probation since it was good
   std::uint8_t changes;         // of epoch, in the running packet life (W4)
 
   std::uint32_t unsettled() const { return (next - base) & kPsnMask; }
@@ -74,9 +76,10 @@ struct Desc {
   std::uint32_t next;
   std::uint32_t msg;
   std::uint32_t offset;
-  std::uint16_t bytes;
-  std::uint8_t psn;  // low bits
-  std::uint8_t retx;
+  std::uint16_t bytes : 15;
+  std::uint16_t retx : 1;
+  std::uint8_t psn;      // low bits
+  std::uint8_t lost_on;  // retx: path that lost it last
 };
 
 /// A message to be sent, until it has completed and no descriptor names it.
@@ -103,7 +106,8 @@ struct TxMsg {
   std::uint16_t sem;
   wire::Opcode op;
   wire::Err status;
-  bool waits;      // for the rest of its answer
+  bool answers;    // it has an answer: READ, atomics
+  bool waits;      // for the rest of it
   bool completed;  // told, or nobody to tell
   bool internal;   // a reply, an error, credits: no completion
 };
@@ -169,11 +173,12 @@ struct Stream {
   bool failed = false;  // no new request
   // Receiving.
   bool rx_failed = false;
-  bool credit_out = false;        // a CREDIT message is on its way
-  std::uint16_t rx_next = 0;      // message that completes next
-  std::uint16_t rx_error = 0;     // rx_failed: this and later ones are refused
-  std::uint32_t rx_open = kNil;   // messages that have begun, any order
-  std::uint32_t credit_told = 0;  // the peer is known to know
+  wire::Err rx_status = wire::Err::OK;  // of the receive that the failed message took, if it took one
+  bool credit_out = false;              // a CREDIT message is on its way
+  std::uint16_t rx_next = 0;            // message that completes next
+  std::uint16_t rx_error = 0;           // rx_failed: this and later ones are refused
+  std::uint32_t rx_open = kNil;         // messages that have begun, any order
+  std::uint32_t credit_told = 0;        // the peer is known to know
   RecvRing recvs;
 };
 
@@ -212,14 +217,17 @@ struct Conn {
   std::uint32_t mtu = 0;
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t ready_head = kNil, ready_tail = kNil;  // streams
-  std::uint32_t unsettled = 0;                         // packets, probes too
-  std::uint32_t turn = 0;                              // bytes since it was given its age
-  std::uint32_t acked_ts = 0;                          // newest clock that came back
-  std::uint32_t scout = 0;                             // where the next scout looks first
+  std::uint32_t open_msgs = 0;                         // not completed
+  bool keep_timer = false;
+  std::uint32_t unsettled = 0;  // packets, probes too
+  std::uint32_t turn = 0;       // bytes since it was given its age
+  std::uint32_t acked_ts = 0;   // newest clock that came back
+  std::uint32_t scout = 0;      // where the next scout looks first
   std::uint64_t age = 0;
   Ps heard = 0;       // of the peer, or nothing was waiting
   Ps life_start = 0;  // of the packet life that `changes` count in
   Ps flush_at = kNever;
+  wire::Err why = wire::Err::OK;  // it failed
   std::uint32_t start_psn = 0;
   std::vector<TxPath> tx;  // ports * paths
   std::vector<std::uint32_t> cwnd, inflight;

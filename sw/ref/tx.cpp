@@ -66,6 +66,11 @@ std::uint32_t Endpoint::Impl::enqueue_message(std::uint32_t conn, std::uint32_t 
   TxMsg& m = msgs[i];
   m = message;
   Stream& st = c.streams[queue];
+  if (c.open_msgs++ == 0 && c.unsettled == 0) c.heard = now;  // the silence before does not count
+  if (!c.keep_timer) {
+    c.keep_timer = true;
+    push_timer({now + config.tuning.give_up / 4, 0, conn, 0, TimerKind::kKeep, c.incarnation});
+  }
   m.conn = conn;
   m.queue = static_cast<std::uint16_t>(queue);
   m.next = kNil;
@@ -109,14 +114,16 @@ void Endpoint::Impl::update_cap(Conn& c, std::uint32_t port) {
   t.active = static_cast<std::uint16_t>(active);
 }
 
-int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes) const {
+/// The active path with the most free window; `avoid` only when no other has room.
+int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes,
+                              std::uint32_t avoid) const {
   const TxPort& t = c.tx_port[port];
   const std::uint32_t* window = &c.cwnd[port * config.paths];
   const std::uint32_t* flying = &c.inflight[port * config.paths];
   int best = -1;
   std::int64_t best_room = -1;
   const auto look = [&](std::uint32_t i) {
-    if ((t.blocked >> i & 1) != 0) return;
+    if ((t.blocked >> i & 1) != 0 || i == avoid) return;
     const std::int64_t room = std::int64_t{window[i]} - flying[i];
     if (room > best_room) {
       best_room = room;
@@ -128,8 +135,8 @@ int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t b
     for (std::uint32_t i = t.active; i < config.paths; ++i)
       if (window[i] != 0) look(i);
   }
-  if (best < 0) return -1;
-  return best_room >= bytes || flying[best] == 0 ? best : -1;
+  if (best >= 0 && (best_room >= bytes || flying[best] == 0)) return best;
+  return avoid < config.paths ? pick_path(c, port, bytes, config.paths) : -1;
 }
 
 bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
@@ -197,7 +204,9 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
         continue;
       }
     }
-    const int index = pick_path(c, port, bytes);
+    // A path that passes probes and loses data would ask for its losses for ever.
+    const bool elsewhere = resend != kNil && port_of(descs[resend].lost_on) == port;
+    const int index = pick_path(c, port, bytes, elsewhere ? index_of(descs[resend].lost_on) : config.paths);
     if (index < 0) {
       leave();
       continue;
@@ -213,7 +222,7 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
       const std::uint32_t mi = st.cursor;
       d = descs.take();
       TxMsg& m = msgs[mi];
-      descs[d] = {kNil, mi, m.sent, static_cast<std::uint16_t>(payload), 0, 0};
+      descs[d] = Desc{kNil, mi, m.sent, static_cast<std::uint16_t>(payload & 0x7fff), 0, 0, 0};
       m.sent += payload;
       ++m.refs;
       if (--m.packets == 0) st.cursor = m.next;
@@ -300,7 +309,8 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
       stream_error(conn, stream, msg_no, wire::Err::REMOTE_MEM);
       complete_stream(conn, queue);
     } else {
-      fail_stream(conn, stream, msg_no, wire::Err::MEM_ERROR);
+      // No frame tells the peer that a message will never be whole.
+      fail_connection(conn, now, wire::Err::MEM_ERROR);
     }
     return false;
   }
@@ -318,7 +328,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
   out.psn = t.next;
   out.timestamp = clock(now);
   DataHeader& h = out.data;
-  h.msg_len = m.op == Opcode::READ ? m.answer : m.length;
+  h.msg_len = m.answers ? m.answer : m.length;
   h.value = m.value;
   h.stream = m.stream;
   h.msg_no = m.msg_no;
@@ -342,7 +352,6 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
   else
     descs[t.tail].next = desc;
   t.tail = desc;
-  if (c.unsettled == 0) c.heard = now;
   ++c.unsettled;
   t.next = (t.next + 1) & kPsnMask;
   t.last_probe = 0;
@@ -411,14 +420,13 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
           break;
         }
         if (t.unsettled() == 0 || !t.last_probe) {
-          if (c.unsettled == 0) c.heard = now;
           ++c.unsettled;
           t.next = (t.next + 1) & kPsnMask;
         }  // else nothing was sent behind the last one: the same PSN (W3)
         t.last_probe = 1;
-        t.probe_out = 1;
         t.probe_ts = clock(now);
-        if (t.probes != 0xff) ++t.probes;
+        if (!t.probe_out) t.judged_ts = t.probe_ts;
+        t.probe_out = 1;
         c.tx_port[port].tails &= ~(std::uint64_t{1} << index_of(e.path));
         out.opcode = Opcode::PROBE;
         out.sport = t.sport;
@@ -433,7 +441,7 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
           const bool dead = state == PathState::kFailed;
           const std::uint32_t after = config.tuning.backoff_after;
           const std::uint32_t doublings =
-              dead ? std::min<std::uint32_t>(t.timeouts, config.tuning.dead_backoff_max)
+              dead ? std::min<std::uint32_t>(std::max(t.timeouts, t.setbacks), config.tuning.dead_backoff_max)
                    : std::min(t.timeouts > after ? t.timeouts - after : 0u, config.tuning.backoff_max);
           arm(e.conn, e.path, now, rto_ns(c, port) << doublings);
         }
@@ -444,6 +452,7 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         if (static_cast<PathState>(t.state) != PathState::kFencing) break;
         out.opcode = Opcode::FENCE;
         out.epoch = static_cast<std::uint8_t>(t.epoch);
+        out.psn = t.next;  // proof that it knows the path's state
         out.sport = c.tx[e.carrier].sport;
         ++count.fences_sent;
         return true;
@@ -467,9 +476,10 @@ void Endpoint::Impl::drop_desc(std::uint32_t desc) {
   if (--m.refs == 0 && m.completed) msgs.give(mi);
 }
 
-void Endpoint::Impl::to_resend(Conn& c, std::uint32_t desc) {
+void Endpoint::Impl::to_resend(Conn& c, std::uint32_t desc, std::uint32_t path) {
   descs[desc].next = kNil;
   descs[desc].retx = 1;
+  descs[desc].lost_on = static_cast<std::uint8_t>(path);
   if (c.resend_tail == kNil)
     c.resend_head = desc;
   else
@@ -490,6 +500,7 @@ void Endpoint::Impl::complete_stream(std::uint32_t conn, std::uint32_t queue) {
     if (st.oldest == kNil) st.newest = kNil;
     if (st.cursor == i) st.cursor = m.next;
     m.completed = true;
+    --c.open_msgs;
     const TxMsg done = m;
     if (m.refs == 0) msgs.give(i);
     if (!done.internal) {

@@ -265,7 +265,11 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
     if (f.bth.dqpn >= port.conns->size() || !(*port.conns)[f.bth.dqpn].valid) return refuse(Drop::CONN);
     if ((*port.conns)[f.bth.dqpn].incarnation != f.wth.incarnation) return refuse(Drop::INCARNATION);
   }
-  if (port.paths_per_port != 0 && f.wth.path / port.paths_per_port != port.port) return refuse(Drop::PATH);
+  // Fences and their answers name a path and travel on any.
+  const auto opcode = static_cast<Opcode>(f.bth.opcode);
+  const bool on_its_path = opcode != Opcode::FENCE && opcode != Opcode::FENCE_ANSWER;
+  if (port.paths_per_port != 0 && on_its_path && f.wth.path / port.paths_per_port != port.port)
+    return refuse(Drop::PATH);
   return r;
 }
 

@@ -46,7 +46,7 @@ struct Route {
   std::uint32_t sip{};
   std::uint32_t dip{};
   std::uint16_t sport{};
-  std::uint8_t ecn{};  // kEcnEct0 on data and probes, 0 on acks
+  std::uint8_t ecn{};  // kEcnEct0 on data, 0 on everything else
   std::uint8_t dscp{};
   std::uint8_t ttl{64};
   std::uint16_t id{};

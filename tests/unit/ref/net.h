@@ -63,7 +63,10 @@ class Host final : public Env {
     if (bytes) std::memcpy(&memory[va - kBase], bytes, count);
     return true;
   }
-  void signal(std::uint16_t sem, std::uint32_t amount) override { signals.emplace_back(sem, amount); }
+  bool signal(std::uint16_t sem, std::uint32_t amount) override {
+    signals.emplace_back(sem, amount);
+    return sem < 64;
+  }
   void completed(const Completion& c) override {
     done.push_back(c);
     if (on_done) on_done(c);
