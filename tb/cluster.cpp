@@ -27,25 +27,15 @@ namespace {
 constexpr Ps kReadPatience = kMs;  // a register read that takes longer is answered as by a dead device
 
 // One node's process: passes frames between its endpoint and the fabric, watched by capture and log.
-class HostProcess final : public Process, public FrameSink {
+class HostProcess final : public FabricHost, public FrameSink {
  public:
-  HostProcess(uint32_t node, int64_t rate_mbps) : node_(node), rate_mbps_(rate_mbps) {}
+  explicit HostProcess(uint32_t node) : node_(node) {}
 
   std::unique_ptr<Endpoint> endpoint;
-  std::vector<Uplink*> uplinks;
   std::vector<std::unique_ptr<PcapFile>> captures;  // per port, or empty
   WireLog log;
   uint64_t sent = 0, delivered = 0, injected = 0;
   bool capture_failed = false;
-
-  void on_event(Event& event) override {
-    const Frame& frame = *event.frame;
-    ++delivered;
-    if ((frame.flags & kFrameInjected) != 0) ++injected;
-    const Ps end = event.time + wire_ps(frame.bytes, rate_mbps_);
-    note(WireWhat::kRx, event.tag, event.time, end, event.frame, inspect(frame.data(), frame.bytes));
-    endpoint->on_frame(event.tag, event.time, std::move(event.frame));
-  }
 
   void advance_to(Ps end) override {
     endpoint->advance_to(end);
@@ -62,44 +52,46 @@ class HostProcess final : public Process, public FrameSink {
 
   void send(uint32_t port, Ps first_bit, Ps last_bit, Ps known, FrameRef frame) override {
     ++sent;
-    Uplink& up = *uplinks[port];
-    const FrameInfo info = inspect(frame->data(), frame->bytes);
-    note(WireWhat::kTx, port, first_bit, last_bit, frame, info);
-    ++up.counts.frames;
-    up.counts.bytes += frame->bytes;
-    if (up.down.touches(first_bit, last_bit + up.latency)) {
-      ++up.counts.drop_down;
+    describe(*frame);
+    note(WireWhat::kTx, port, first_bit, last_bit, frame);
+    // A frame whose head left before its end was known reaches a cut-through switch late: no event may go
+    // back in time.
+    if (!transmit(port, first_bit, last_bit, std::max(first_bit, known), std::move(frame))) {
       WireRecord lost = log.back();
       lost.what = WireWhat::kLost;
       lost.reason = LossReason::kDown;
-      lost.node = info.ipv4 ? info.dst_ip & 0xffff : ~0u;
-      lost.port = static_cast<uint8_t>(info.dst_ip >> 16);
+      lost.node = lost.info.ipv4 ? lost.info.dst_ip & 0xffff : ~0u;
+      lost.port = static_cast<uint8_t>(lost.info.dst_ip >> 16);
       log.push_back(lost);
-      return;
     }
-    // A frame whose head left before its end was known reaches a cut-through switch late: no event may go
-    // back in time.
-    const Ps leaves = up.cut_through ? std::max(first_bit, known) : last_bit;
-    post(up.leaf, leaves + up.latency, 0, std::move(frame));
   }
 
+ protected:
+  void on_frame(uint32_t port, Ps first_bit, FrameRef frame) override {
+    ++delivered;
+    if ((frame->flags & kFrameInjected) != 0) ++injected;
+    const Ps end = first_bit + uplink(port).rate.time(frame->meta.wire_bytes);
+    note(WireWhat::kRx, port, first_bit, end, frame);
+    endpoint->on_frame(port, first_bit, std::move(frame));
+  }
+  void on_timer(Ps, uint32_t) override {}  // an endpoint has none: it asks for time with wants_at()
+
  private:
-  void note(WireWhat what, uint32_t port, Ps start, Ps end, const FrameRef& frame, const FrameInfo& info) {
+  void note(WireWhat what, uint32_t port, Ps start, Ps end, const FrameRef& frame) {
     WireRecord r;
     r.time = end;
     r.start = start;
-    r.info = info;
+    r.info = inspect(*frame);
     r.node = node_;
-    r.bytes = frame->bytes;
+    r.bytes = frame->meta.wire_bytes;
     r.port = static_cast<uint8_t>(port);
     r.flags = frame->flags;
     r.what = what;
     log.push_back(r);
-    if (!captures.empty()) captures[port]->add(end, frame);
+    if (!captures.empty() && (frame->flags & kFrameDecoded) == 0) captures[port]->add(end, frame);
   }
 
   const uint32_t node_;
-  const int64_t rate_mbps_;
 };
 
 class NodeHal;
@@ -250,7 +242,7 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
   }
 
   for (uint32_t k = 0; k < s.nodes; ++k) {
-    auto host = std::make_unique<HostProcess>(k, to_mbps(s.fabric.rate_gbps));
+    auto host = std::make_unique<HostProcess>(k);
     NodeEnv env;
     env.node = k;
     env.seed = mix64(s.seed ^ mix64(k + 1));
@@ -281,17 +273,23 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
                                        s.faults.drop[i].port, impl.ports));
     }
   }
+  const auto port_exists = [&](const char* list, size_t i, const LinkName& link) -> Status {
+    if (link.port < static_cast<int>(impl.ports)) return {};
+    return Status::error(
+        fmt::format("{}: {}[{}].port = {}: expected below {}", where, list, i, link.port, impl.ports));
+  };
   for (size_t i = 0; i < s.faults.down.size(); ++i) {
-    if (s.faults.down[i].port >= static_cast<int>(impl.ports)) {
-      return Status::error(fmt::format("{}: faults.down[{}].port = {}: expected below {}", where, i,
-                                       s.faults.down[i].port, impl.ports));
-    }
+    if (Status st = port_exists("faults.down", i, s.faults.down[i]); !st.ok()) return st;
   }
-  impl.fabric = std::make_unique<Fabric>(*impl.kernel, impl.frames, s, impl.ports);
+  for (size_t i = 0; i < s.fabric.link.size(); ++i) {
+    if (Status st = port_exists("fabric.link", i, s.fabric.link[i]); !st.ok()) return st;
+  }
+  const FabricUse use{.log = true, .host_first_bit = true};
+  impl.fabric = std::make_unique<Fabric>(*impl.kernel, impl.frames, s, impl.ports, use);
 
   for (uint32_t k = 0; k < s.nodes; ++k) {
     HostProcess& host = *impl.hosts[k];
-    for (uint32_t p = 0; p < impl.ports; ++p) host.uplinks.push_back(&impl.fabric->uplink(k, p));
+    host.attach(*impl.fabric, k);
     impl.logs.push_back(&host.log);
     HostQueue* queue = host.endpoint->host();
     Memory* memory = host.endpoint->memory();
@@ -449,6 +447,7 @@ void Cluster::set_fault_rates(const FaultConfig& faults) {
 void Cluster::inject(uint32_t node, uint32_t port, const void* bytes, size_t count, bool mac_error) {
   FrameRef frame = impl_->frames.make(bytes, count);
   frame->flags = static_cast<uint8_t>(kFrameInjected | (mac_error ? kFrameMacError : 0));
+  describe(*frame);
   impl_->kernel->post(node, impl_->kernel->now(), port, std::move(frame));
 }
 
@@ -465,7 +464,7 @@ FabricCounts Cluster::fabric() const {
     c.delivered += host->delivered;
     c.injected += host->injected;
   }
-  c.in_flight = impl_->kernel->pending_events();
+  c.in_flight = impl_->kernel->pending_frames();
   return c;
 }
 

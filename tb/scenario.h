@@ -5,24 +5,55 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "tb/sim/frame.h"
 #include "tb/sim/status.h"
 #include "tb/sim/time.h"
 
 namespace weft::tb {
 
-// A plane, a leaf-spine link (both directions) or a host link (both directions) is dead in [from, to).
-struct DownFault {
-  int plane = -1;             // plane alone: every link of the plane
-  int leaf = -1, spine = -1;  // with plane: that link
-  int node = -1, port = -1;   // host link
+enum class Topology : uint8_t { kLeafSpine, kFatTree };
+enum class Spray : uint8_t { kFlow, kPacket };
+std::span<const char* const> toml_choices(Topology);  // how scenario files call them
+std::span<const char* const> toml_choices(Spray);
+
+// A link of the fabric, both directions, or (plane alone) every link of a plane. Switches of a kind are
+// numbered through the plane: ToR t of pod p is p * radix + t, so is aggregation switch a, which is joined to
+// the cores a * radix .. a * radix + radix - 1.
+struct LinkName {
+  int plane = -1;
+  int leaf = -1, spine = -1;          // leaf_spine, with plane
+  int tor = -1, agg = -1, core = -1;  // fat_tree, with plane: tor and agg, or agg and core
+  int node = -1, port = -1;           // host link
+};
+
+// A link, or a whole plane, is dead in [from, to). Nothing is routed around it: it swallows what it is given.
+struct DownFault : LinkName {
   Ps from_ps = 0;
   Ps to_ps = kNever;
 };
 
-enum class FrameKind : uint8_t { kAny, kData, kAck, kProbe };
+// A link that is not like the others of its kind.
+struct LinkConfig : LinkName {
+  double rate_factor = 1;
+  double extra_latency_ns = 0;
+};
+
+// The links of nodes node .. last are not like those of the others.
+struct HostConfig {
+  uint32_t node = 0, last = 0;
+  double rate_gbps = 0;  // 0: fabric.rate_gbps
+  double extra_latency_ns = 0;
+};
+
+// Frames between two pods travel longer, in both directions.
+struct PodDistance {
+  uint32_t a = 0, b = 0;
+  double extra_latency_ns = 0;
+};
 
 // The n-th frame (from 0) of a kind that would be delivered to a node's port is lost.
 struct DropFault {
@@ -45,10 +76,13 @@ inline uint64_t memory_base(uint32_t node) {
 }
 
 struct FabricConfig {
-  uint32_t hosts_per_leaf = 4;
-  uint32_t spines = 4;             // per plane; unused when one leaf holds every node
-  double rate_gbps = 100;          // host links, and the MACs of the nodes
-  double uplink_rate_gbps = 100;   // leaf-spine links
+  Topology topology = Topology::kLeafSpine;
+  uint32_t hosts_per_leaf = 4;  // leaf_spine
+  uint32_t spines = 4;          // leaf_spine: per plane; unused when one leaf holds every node
+  uint32_t radix = 4;           // fat_tree: hosts and uplinks per ToR, ToRs and aggregation switches per pod
+  Spray spray = Spray::kFlow;   // what chooses the way up: the 5-tuple, or chance, anew for every frame
+  double rate_gbps = 100;       // host links, and the MACs of the nodes
+  double uplink_rate_gbps = 100;   // links between switches
   double link_latency_ns = 1000;   // of every link; it is the lookahead of the simulation too
   bool cut_through = false;        // switches; else store-and-forward
   double switch_latency_ns = 0;    // cut-through: first bit in -> first bit out; else last bit in -> queued
@@ -56,6 +90,14 @@ struct FabricConfig {
   uint64_t ecn_kmin_bytes = 37'350;
   uint64_t ecn_kmax_bytes = 145'250;
   double ecn_pmax = 1.0;  // marking probability just below kmax
+  bool pfc = false;       // a switch stops a sender whose bytes wait in it, instead of dropping
+  uint64_t pfc_xoff_bytes = 200'000;
+  uint64_t pfc_xon_bytes = 150'000;
+  uint32_t slow_core_links = 0;    // fat_tree: so many aggregation-core links a plane, evenly spread,
+  double slow_core_factor = 0.25;  // run at this part of their rate
+  std::vector<LinkConfig> link;
+  std::vector<HostConfig> host;
+  std::vector<PodDistance> pods;
 };
 
 struct FaultConfig {
@@ -95,6 +137,11 @@ struct Scenario {
   FaultConfig faults;
   MemoryConfig memory;
 };
+
+// What follows from the numbers above.
+uint32_t leaf_count(const Scenario& scenario);                   // leaf switches (fat_tree: ToRs) of a plane
+uint32_t pod_count(const Scenario& scenario);                    // fat_tree; 1 for leaf_spine
+double host_rate_gbps(const Scenario& scenario, uint32_t node);  // of its links, and of its MACs
 
 // Reads `path` over the defaults. `own_sections` are top-level tables that the caller reads itself (with
 // TomlFile); every other unknown key is an error. The text of an error is "file: key = value: what was

@@ -39,7 +39,8 @@ FrameInfo inspect(const uint8_t* bytes, size_t count) {
   info.ipv4 = true;
   info.src_ip = ip.src;
   info.dst_ip = ip.dst;
-  info.ce = ip.ecn == wire::kEcnCe;
+  info.ecn = static_cast<uint8_t>(ip.ecn);
+  info.protocol = static_cast<uint8_t>(ip.proto);
   if (ip.proto != 17 || count < wire::kHdrProbeBytes + kIcrc) return info;
   if (wire::Udp::unpack(bytes + kUdpAt).dport != wire::kUdpDport) return info;
   const auto bth = wire::Bth::unpack(bytes + kBthAt);
@@ -66,6 +67,39 @@ FrameInfo inspect(const uint8_t* bytes, size_t count) {
   h = mix64(h ^ (uint64_t{wth.incarnation} << 32 | uint64_t{wdh.stream} << 16 | wdh.msg_no));
   info.key = mix64(h ^ wdh.va) | 1;
   return info;
+}
+
+FrameInfo inspect(const Frame& frame) {
+  if ((frame.flags & kFrameDecoded) == 0) return inspect(frame.data(), frame.bytes);
+  FrameInfo info;
+  info.kind = frame.meta.kind;
+  info.ecn = frame.meta.ecn;
+  info.ipv4 = frame.meta.dst_node != kNoNode;
+  info.src_ip = node_ip(frame.meta.src_node, frame.meta.src_port);
+  info.dst_ip = node_ip(frame.meta.dst_node, frame.meta.dst_port);
+  return info;
+}
+
+FrameMeta describe(const uint8_t* bytes, size_t count) {
+  const FrameInfo info = inspect(bytes, count);
+  FrameMeta meta;
+  meta.wire_bytes = static_cast<uint32_t>(count);
+  meta.kind = info.kind;
+  if (!info.ipv4) return meta;
+  const auto address = [](uint32_t ip, uint16_t& node, uint8_t& port) {
+    if (ip >> 24 != node_ip(0, 0) >> 24) return;
+    node = static_cast<uint16_t>(ip);
+    port = static_cast<uint8_t>(ip >> 16);
+  };
+  address(info.src_ip, meta.src_node, meta.src_port);
+  address(info.dst_ip, meta.dst_node, meta.dst_port);
+  meta.ecn = info.ecn;
+  uint64_t ports = 0;
+  if (count >= kUdpAt + 4) {
+    for (size_t i = 0; i < 4; ++i) ports = ports << 8 | bytes[kUdpAt + i];
+  }
+  meta.flow_hash = mix64(uint64_t{info.src_ip} << 32 | info.dst_ip) ^ (ports << 8 | info.protocol);
+  return meta;
 }
 
 PacketTable::PacketTable() : slots_(1024) {}
@@ -97,6 +131,7 @@ void TrafficChecker::record(const WireRecord& r) {
       if (data) {
         ++counts_.data_packets;
         counts_.data_bytes += r.info.payload_bytes;
+        if (r.info.key == 0) break;  // a decoded frame: its packets have no identity here
         uint32_t& delivered = delivered_.count(r.info.key);
         if (r.info.retx) {
           ++counts_.resent;
@@ -116,10 +151,10 @@ void TrafficChecker::record(const WireRecord& r) {
       break;
     case WireWhat::kRx:
       if (!data || (r.flags & (kFrameCorrupt | kFrameMacError | kFrameInjected)) != 0) break;
-      if (r.info.ce) ++counts_.ce_marked;
+      if (r.info.ecn == kEcnCe) ++counts_.ce_marked;
       // A copy made by the fabric is not the sender's doing. Nor does it stand for its original: when that
       // was lost, the copy may come behind a later packet of its path, and then the loss has been told.
-      if ((r.flags & kFrameCopy) != 0) break;
+      if ((r.flags & kFrameCopy) != 0 || r.info.key == 0) break;
       if (uint32_t& delivered = delivered_.count(r.info.key); delivered++ != 0) ++counts_.redelivered;
       break;
     case WireWhat::kLost:

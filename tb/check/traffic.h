@@ -29,10 +29,11 @@ struct FrameInfo {
   FrameKind kind = FrameKind::kAny;  // kAny: not a Weft frame
   bool ipv4 = false;
   bool retx = false;
-  bool ce = false;
+  uint8_t ecn = 0;  // of the IP header
   uint8_t path = 0;
   uint16_t payload_bytes = 0;
   uint16_t msg_no = 0;
+  uint8_t protocol = 0;  // of the IP header
   uint32_t src_ip = 0, dst_ip = 0;
   uint32_t dqpn = 0;
   uint32_t psn = 0;
@@ -41,13 +42,21 @@ struct FrameInfo {
 };
 // Reads what it needs and trusts nothing: any bytes are legal.
 FrameInfo inspect(const uint8_t* bytes, size_t count);
+// The same of any frame; a decoded one tells only what stands in its meta.
+FrameInfo inspect(const Frame& frame);
+// What switches need to know of a frame of raw bytes.
+FrameMeta describe(const uint8_t* bytes, size_t count);
+// Of a frame that enters the simulation: sets its meta, unless who made it did (kFrameDecoded).
+inline void describe(Frame& frame) {
+  if ((frame.flags & kFrameDecoded) == 0) frame.meta = describe(frame.data(), frame.bytes);
+}
 
 struct WireRecord {
   Ps time = 0;   // last bit
   Ps start = 0;  // first bit
   FrameInfo info;
-  uint32_t node = 0;  // sender of kTx, receiver of kRx and kLost
-  uint16_t bytes = 0;
+  uint32_t node = 0;   // sender of kTx, receiver of kRx and kLost
+  uint32_t bytes = 0;  // on the wire
   uint8_t port = 0;
   uint8_t flags = 0;  // FrameFlag
   WireWhat what = WireWhat::kTx;

@@ -18,18 +18,16 @@ int64_t to_mbps(double gbps) {
 
 namespace {
 
-constexpr uint32_t kDelayed = 1u << 31;   // tag of a switch's event to itself: the rest is the output port
-constexpr uint32_t kFromHost = 1u << 30;  // with kDelayed: the frame came over a host link
+constexpr uint32_t kDelayed = 1u << 31;  // tag of a switch's event to itself: the rest is the output port
 constexpr size_t kOrderBuckets = 1024;  // of 5-tuples, per host port; two paths in one bucket keep order, too
 
-uint64_t flow_hash(const uint8_t* frame, size_t bytes, const FrameInfo& info, uint64_t salt) {
-  uint64_t ports = 0;
-  constexpr size_t kUdpAt = wire::Eth::kBytes + wire::Ipv4::kBytes;
-  if (bytes >= kUdpAt + 4) {
-    for (size_t i = 0; i < 4; ++i) ports = ports << 8 | frame[kUdpAt + i];
-  }
-  const uint64_t protocol = frame[wire::Eth::kBytes + 9];
-  return mix64(mix64(uint64_t{info.src_ip} << 32 | info.dst_ip) ^ (ports << 8 | protocol) ^ salt);
+// Whether the words of a scenario mean this link.
+bool means(const LinkName& words, const LinkName& link) {
+  if (words.node >= 0) return words.node == link.node && words.port == link.port;
+  if (words.plane != link.plane) return false;
+  const bool whole_plane = words.leaf < 0 && words.agg < 0;
+  return whole_plane || (words.leaf == link.leaf && words.spine == link.spine && words.tor == link.tor &&
+                         words.agg == link.agg && words.core == link.core);
 }
 
 }  // namespace
@@ -37,12 +35,11 @@ uint64_t flow_hash(const uint8_t* frame, size_t bytes, const FrameInfo& info, ui
 // A queue and the link behind it.
 struct OutPort {
   ProcessId to = 0;
+  uint32_t to_port = 0;  // of the switch or node there
   bool host = false;
-  uint32_t node = 0, port = 0;  // host ports
-  int64_t rate_mbps = 0;
+  LinkRate rate;
   Ps latency = 0;
-  Downtime down;
-  LinkCounts counts;
+  Ps free_at = 0;
 
   // The queue: frames whose last bit has not left, oldest first.
   struct Waiting {
@@ -52,8 +49,9 @@ struct OutPort {
   std::vector<Waiting> ring;  // size is a power of two, grows when full
   size_t head = 0, waiting = 0;
   uint64_t queued_bytes = 0;
-  Ps free_at = 0;
 
+  LinkCounts counts;
+  Downtime down;
   Rng mark, loss, corrupt, jitter, reorder, duplicate;  // one each: faults do not disturb each other
   std::vector<Ps> last_in_order;                        // per bucket of 5-tuples; empty: no jitter
   uint64_t seen[4] = {};                                // frames by FrameKind, for the drop list
@@ -79,85 +77,93 @@ struct OutPort {
   }
 };
 
-class Switch : public Process {
+// Where a switch stands, and how it finds its way.
+struct SwitchPlace {
+  std::string name;
+  uint32_t plane = 0;
+  uint64_t salt = 0;                    // of its ECMP hash
+  uint32_t first_node = 0, nodes = 0;   // below it
+  const uint16_t* child_of = nullptr;   // by node: output towards it; null: its nodes are its own
+  uint32_t first_up = 0, up_ports = 0;  // outputs to the tier above
+};
+
+class Switch final : public Process {
  public:
-  Switch(const Scenario& scenario, FramePool& frames, std::string name, uint32_t plane, int leaf,
-         uint32_t ports)
-      : s_(scenario),
+  Switch(const Scenario& scenario, FramePool& frames, FabricUse use, uint32_t node_ports,
+         const uint8_t* plane_of_port, const std::vector<Ps>& pod_distance, const uint16_t* pod_of,
+         SwitchPlace place)
+      : Process(Runs::kOnEvents),
+        s_(scenario),
         frames_(frames),
-        name_(std::move(name)),
-        plane_(plane),
-        leaf_(leaf),
-        node_ports_(ports) {
+        use_(use),
+        place_(std::move(place)),
+        node_ports_(node_ports),
+        plane_of_port_(plane_of_port),
+        pod_distance_(pod_distance),
+        pod_of_(pod_of),
+        pods_(pod_count(scenario)),
+        spray_(scenario.seed, place_.salt) {
     latency_ = std::llround(s_.fabric.switch_latency_ns * 1000);
     jitter_ps_ = std::llround(s_.faults.jitter_ns * 1000);
     reorder_ps_ = std::llround(s_.faults.reorder_delay_ns * 1000);
-    salt_ = mix64(s_.seed ^ mix64(uint64_t{plane} << 32 | static_cast<uint32_t>(leaf + 1)));
-    host_mbps_ = to_mbps(s_.fabric.rate_gbps);
-    up_mbps_ = to_mbps(s_.fabric.uplink_rate_gbps);
+    spray_packets_ = s_.fabric.spray == Spray::kPacket;
+    if (!place_.child_of) host_out.assign(size_t{place_.nodes} * node_ports_, 0);
   }
 
-  std::vector<OutPort> out;   // leaf: host ports, then spines; spine: leaves
-  std::vector<int> host_out;  // leaf: [node * ports + port] -> out, -1: not here
-  size_t first_spine = 0;
+  std::vector<OutPort> out;        // down, then up
+  std::vector<uint32_t> host_out;  // leaf: [(node - first_node) * ports + port] -> out
   WireLog log;
   FabricCounts counts;
-  uint64_t no_route = 0;
-  const std::string& name() const { return name_; }
-  uint32_t plane() const { return plane_; }
+  SwitchPlace& place() { return place_; }
+  const SwitchPlace& place() const { return place_; }
 
   void on_event(Event& event) override {
-    const FrameInfo info = inspect(event.frame->data(), event.frame->bytes);
-    if ((event.tag & kDelayed) != 0) {
-      const bool from_host = (event.tag & kFromHost) != 0;
-      enqueue(out[event.tag & ~(kDelayed | kFromHost)], event.time, from_host, std::move(event.frame), info);
+    if (event.source == id()) {
+      enqueue(out[event.tag & ~kDelayed], event.time, std::move(event.frame));
       return;
     }
-    const bool from_host = event.source < s_.nodes;
     const Ps now = event.time + latency_;
-    OutPort* port = route(*event.frame, info);
+    event.frame->in_port = event.tag;
+    OutPort* port = route(event.frame->meta);
     if (!port) {
-      ++no_route;
       ++counts.drop_no_route;
-      lost(event.frame, info, now, LossReason::kNoRoute);
+      lost(event.frame, now, LossReason::kNoRoute);
     } else if (port->host && (jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0)) {
-      delay(*port, now, from_host, std::move(event.frame), info);
+      delay(*port, now, std::move(event.frame));
     } else {
-      enqueue(*port, now, from_host, std::move(event.frame), info);
+      enqueue(*port, now, std::move(event.frame));
     }
   }
 
  private:
-  OutPort* route(const Frame& frame, const FrameInfo& info) {
-    if (!info.ipv4) return nullptr;
-    const uint32_t node = info.dst_ip & 0xffff;
-    const uint32_t port = info.dst_ip >> 16 & 0xff;
-    if (node >= s_.nodes || port >= node_ports_ || info.dst_ip != node_ip(node, port) ||
-        port % s_.planes != plane_) {
+  OutPort* route(const FrameMeta& meta) {
+    const uint32_t node = meta.dst_node;
+    if (node >= s_.nodes || meta.dst_port >= node_ports_ || plane_of_port_[meta.dst_port] != place_.plane)
       return nullptr;
+    const uint32_t below = node - place_.first_node;
+    if (below < place_.nodes) {
+      return &out[place_.child_of ? place_.child_of[node] : host_out[below * node_ports_ + meta.dst_port]];
     }
-    const uint32_t leaf = node / s_.fabric.hosts_per_leaf;
-    if (leaf_ < 0) return &out[leaf];
-    if (leaf == static_cast<uint32_t>(leaf_))
-      return &out[static_cast<size_t>(host_out[node * node_ports_ + port])];
-    const uint64_t hash = flow_hash(frame.data(), frame.bytes, info, salt_);
-    return &out[first_spine + hash % s_.fabric.spines];
+    const uint64_t hash = spray_packets_ ? spray_.next() : mix64(meta.flow_hash ^ place_.salt);
+    const uint64_t ups = place_.up_ports;
+    return &out[place_.first_up + ((ups & (ups - 1)) == 0 ? hash & (ups - 1) : hash % ups)];
   }
 
   // Before the last queue: frames take their time, overtake each other, become two.
-  void delay(OutPort& port, Ps now, bool from_host, FrameRef frame, const FrameInfo& info) {
-    const uint32_t tag = kDelayed | (from_host ? kFromHost : 0) | static_cast<uint32_t>(&port - out.data());
+  void delay(OutPort& port, Ps now, FrameRef frame) {
+    const uint32_t tag = kDelayed | static_cast<uint32_t>(&port - out.data());
     Ps at = now;
     if (jitter_ps_ > 0) {
       at += static_cast<Ps>(port.jitter.below(static_cast<uint64_t>(jitter_ps_) + 1));
-      const uint64_t bucket = flow_hash(frame->data(), frame->bytes, info, 0) % kOrderBuckets;
-      at = std::max(at, port.last_in_order[bucket]);
-      port.last_in_order[bucket] = at;
+      Ps& last = port.last_in_order[mix64(frame->meta.flow_hash) % kOrderBuckets];
+      at = std::max(at, last);
+      last = at;
     }
     if (port.reorder.chance(s_.faults.reorder)) at += reorder_ps_;
     if (port.duplicate.chance(s_.faults.duplicate)) {
-      FrameRef copy = frames_.make(frame->data(), frame->bytes);
-      copy->flags = frame->flags | kFrameCopy;
+      FrameRef copy = frame;
+      frames_.writable(copy);
+      copy->flags |= kFrameCopy;
       ++counts.duplicated;
       post(id(), at + static_cast<Ps>(port.duplicate.below(static_cast<uint64_t>(port.latency) + 1)), tag,
            std::move(copy));
@@ -165,38 +171,43 @@ class Switch : public Process {
     post(id(), at, tag, std::move(frame));
   }
 
-  void enqueue(OutPort& port, Ps now, bool from_host, FrameRef frame, const FrameInfo& info) {
+  void enqueue(OutPort& port, Ps now, FrameRef frame) {
     port.forget_sent(now);
-    const uint32_t bytes = frame->bytes + kFcsBytes;
+    const uint32_t wire_bytes = frame->meta.wire_bytes;
+    const uint32_t bytes = wire_bytes + kFcsBytes;
     if (port.queued_bytes + bytes > s_.fabric.queue_bytes) {
       ++port.counts.drop_queue;
       ++counts.drop_queue;
-      lost(frame, info, now, LossReason::kQueue);
+      lost(frame, now, LossReason::kQueue);
       return;
     }
     if (marks(port)) mark(port, frame);
-    const Ps time = wire_ps(frame->bytes, port.rate_mbps);
+    const Ps time = port.rate.time(wire_bytes);
     Ps start = std::max(now, port.free_at);
     if (s_.fabric.cut_through) {  // the last bit cannot leave before it has come
-      start = std::max(start, now + wire_ps(frame->bytes, from_host ? host_mbps_ : up_mbps_) - time);
+      start = std::max(start, now + out[frame->in_port].rate.time(wire_bytes) - time);
     }
     const Ps end = start + time;
     port.free_at = end;
     port.append(end, bytes);
     port.counts.max_queue_bytes = std::max(port.counts.max_queue_bytes, port.queued_bytes);
     ++port.counts.frames;
-    port.counts.bytes += frame->bytes;
+    port.counts.bytes += wire_bytes;
     if (port.down.touches(start, end + port.latency)) {
       ++port.counts.drop_down;
       ++counts.drop_down;
-      lost(frame, info, start, LossReason::kDown);
+      lost(frame, start, LossReason::kDown);
       return;
     }
     if (port.host) {
-      if (!survives(port, frame, info, end + port.latency)) return;
-      post(port.to, start + port.latency, port.port, std::move(frame));
+      if (!survives(port, frame, end + port.latency)) return;
+      post(port.to, (use_.host_first_bit ? start : end) + port.latency, port.to_port, std::move(frame));
     } else {
-      post(port.to, (s_.fabric.cut_through ? start : end) + port.latency, 0, std::move(frame));
+      Ps arrives = (s_.fabric.cut_through ? start : end) + port.latency;
+      // Between two pods there is one core; the detour is on its way down.
+      if (!pod_distance_.empty() && place_.child_of == pod_of_)
+        arrives += pod_distance_[pod_of_[frame->meta.src_node] * pods_ + pod_of_[frame->meta.dst_node]];
+      post(port.to, arrives, port.to_port, std::move(frame));
     }
   }
 
@@ -209,59 +220,68 @@ class Switch : public Process {
   }
 
   void mark(OutPort& port, FrameRef& frame) {
-    const uint8_t ecn = frame->data()[wire::Eth::kBytes + 1] & 3;
-    if (ecn == 0 || ecn == wire::kEcnCe) return;
+    if (frame->meta.kind != FrameKind::kData || frame->meta.ecn == kEcnNone || frame->meta.ecn == kEcnCe)
+      return;
     frames_.writable(frame);
-    wire::mark_ce(std::span<uint8_t>(frame->data(), frame->bytes));
+    frame->meta.ecn = kEcnCe;
+    if ((frame->flags & kFrameDecoded) == 0) wire::mark_ce(std::span<uint8_t>(frame->data(), frame->bytes));
     ++port.counts.ce_marked;
     ++counts.ce_marked;
   }
 
   // What befalls a frame at the receiving host port.
-  bool survives(OutPort& port, FrameRef& frame, const FrameInfo& info, Ps arrives) {
-    bool listed = false;
-    for (const auto& [kind, n] : port.drop_list) {
-      if (kind == FrameKind::kAny || kind == info.kind) listed |= n == port.seen[static_cast<size_t>(kind)];
-    }
-    ++port.seen[static_cast<size_t>(FrameKind::kAny)];
-    if (info.kind != FrameKind::kAny) ++port.seen[static_cast<size_t>(info.kind)];
-    const bool unlucky = port.loss.chance(s_.faults.loss);
-    if (listed) {
+  bool survives(OutPort& port, FrameRef& frame, Ps arrives) {
+    if (!port.drop_list.empty() && listed(port, frame->meta.kind)) {
+      port.loss.chance(s_.faults.loss);  // the draws of the frames behind it stay the same
       ++port.counts.drop_listed;
       ++counts.drop_listed;
-      lost(frame, info, arrives, LossReason::kListed);
+      lost(frame, arrives, LossReason::kListed);
       return false;
     }
-    if (unlucky) {
+    if (port.loss.chance(s_.faults.loss)) {
       ++port.counts.drop_loss;
       ++counts.drop_loss;
-      lost(frame, info, arrives, LossReason::kRandom);
+      lost(frame, arrives, LossReason::kRandom);
       return false;
     }
-    if (port.corrupt.chance(s_.faults.corrupt)) {
-      frames_.writable(frame);
-      const uint64_t bits = uint64_t{frame->bytes} * 8;
-      const auto flip = [&](uint64_t bit) { frame->data()[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8); };
-      const uint64_t first = port.corrupt.below(bits);
-      flip(first);
-      // The others never hit the first again, so the frame does differ.
-      for (uint64_t more = port.corrupt.below(3); more > 0; --more)
-        flip((first + 1 + port.corrupt.below(bits - 1)) % bits);
-      frame->flags |= kFrameCorrupt;
-      ++counts.corrupted;
-      lost(frame, info, arrives,
-           LossReason::kCorrupt);  // the frame itself is delivered, for the node to refuse
-    }
+    if (port.corrupt.chance(s_.faults.corrupt)) corrupt(port, frame, arrives);
     return true;
   }
 
-  void lost(const FrameRef& frame, const FrameInfo& info, Ps time, LossReason reason) {
+  static bool listed(OutPort& port, FrameKind kind) {
+    bool listed = false;
+    for (const auto& [wanted, n] : port.drop_list) {
+      if (wanted == FrameKind::kAny || wanted == kind) listed |= n == port.seen[static_cast<size_t>(wanted)];
+    }
+    ++port.seen[static_cast<size_t>(FrameKind::kAny)];
+    if (kind != FrameKind::kAny) ++port.seen[static_cast<size_t>(kind)];
+    return listed;
+  }
+
+  // The frame is delivered, for the node to refuse. Of a decoded one no bits can flip: the flag tells.
+  void corrupt(OutPort& port, FrameRef& frame, Ps arrives) {
+    frames_.writable(frame);
+    frame->flags |= kFrameCorrupt;
+    ++counts.corrupted;
+    lost(frame, arrives, LossReason::kCorrupt);
+    if ((frame->flags & kFrameDecoded) != 0) return;
+    const uint64_t bits = uint64_t{frame->bytes} * 8;
+    const auto flip = [&](uint64_t bit) { frame->data()[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8); };
+    const uint64_t first = port.corrupt.below(bits);
+    flip(first);
+    // The others never hit the first again, so the frame does differ.
+    for (uint64_t more = port.corrupt.below(3); more > 0; --more)
+      flip((first + 1 + port.corrupt.below(bits - 1)) % bits);
+  }
+
+  void lost(const FrameRef& frame, Ps time, LossReason reason) {
+    if (!use_.log) return;
     WireRecord r;
     r.time = r.start = time;
-    r.info = info;
-    r.node = info.ipv4 ? info.dst_ip & 0xffff : ~0u;
-    r.port = static_cast<uint8_t>(info.dst_ip >> 16);
-    r.bytes = frame->bytes;
+    r.info = inspect(*frame);
+    r.node = r.info.ipv4 ? r.info.dst_ip & 0xffff : ~0u;
+    r.port = static_cast<uint8_t>(r.info.dst_ip >> 16);
+    r.bytes = frame->meta.wire_bytes;
     r.flags = frame->flags;
     r.what = WireWhat::kLost;
     r.reason = reason;
@@ -270,117 +290,266 @@ class Switch : public Process {
 
   const Scenario& s_;
   FramePool& frames_;
-  const std::string name_;
-  const uint32_t plane_;
-  const int leaf_;  // -1: a spine
+  const FabricUse use_;
+  SwitchPlace place_;
   const uint32_t node_ports_;
+  const uint8_t* const plane_of_port_;
+  const std::vector<Ps>& pod_distance_;
+  const uint16_t* const pod_of_;
+  const uint32_t pods_;
   Ps latency_ = 0, jitter_ps_ = 0, reorder_ps_ = 0;
-  int64_t host_mbps_ = 0, up_mbps_ = 0;
-  uint64_t salt_ = 0;
+  bool spray_packets_ = false;
+  Rng spray_;
 };
 
-Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t ports) : ports_(ports) {
-  const uint32_t per_leaf = s.fabric.hosts_per_leaf;
-  const uint32_t leaves = (s.nodes + per_leaf - 1) / per_leaf;
-  const uint32_t spines = leaves > 1 ? s.fabric.spines : 0;
-  const Ps latency = std::llround(s.fabric.link_latency_ns * 1000);
-  const int64_t host_mbps = to_mbps(s.fabric.rate_gbps);
-  const int64_t up_mbps = to_mbps(s.fabric.uplink_rate_gbps);
-  uplinks_.resize(size_t{s.nodes} * ports);
+void FabricHost::attach(Fabric& fabric, uint32_t node) {
+  uplinks_ = &fabric.uplink(node, 0);
+}
 
-  const auto fill = [&](OutPort& o, uint32_t plane, std::string name, uint64_t stream) {
-    o.latency = latency;
-    o.counts.name = std::move(name);
-    o.counts.plane = plane;
-    const uint64_t seed = mix64(s.seed ^ mix64(stream));
+bool FabricHost::transmit(uint32_t port, Ps first_bit, Ps last_bit, Ps leaves, FrameRef frame) {
+  Uplink& up = uplinks_[port];
+  ++up.counts.frames;
+  up.counts.bytes += frame->meta.wire_bytes;
+  if (up.down.touches(first_bit, last_bit + up.latency)) {
+    ++up.counts.drop_down;
+    return false;
+  }
+  post(up.leaf, (up.cut_through ? leaves : last_bit) + up.latency, up.leaf_port, std::move(frame));
+  return true;
+}
+
+void FabricHost::on_event(Event& event) {
+  if (event.frame)
+    on_frame(event.tag, event.time, std::move(event.frame));
+  else
+    on_timer(event.time, event.tag);
+}
+
+// Makes the switches of a fabric and the links between them.
+class FabricBuilder {
+ public:
+  FabricBuilder(Fabric& fabric, Kernel& kernel, FramePool& frames, const Scenario& s, FabricUse use)
+      : f_(fabric), kernel_(kernel), frames_(frames), s_(s), use_(use) {
+    latency_ = std::llround(s.fabric.link_latency_ns * 1000);
+  }
+
+  void leaf_spine(uint32_t plane) {
+    const uint32_t per_leaf = s_.fabric.hosts_per_leaf, leaves = leaf_count(s_);
+    const uint32_t spines = leaves > 1 ? s_.fabric.spines : 0;
+    std::vector<Switch*> leaf, spine;
+    for (uint32_t l = 0; l < leaves; ++l) {
+      SwitchPlace p = place(plane, fmt::format("leaf {}", l), l + 1, l * per_leaf, per_leaf);
+      leaf.push_back(&add(std::move(p)));
+    }
+    for (uint32_t i = 0; i < spines; ++i) {
+      SwitchPlace p = place(plane, fmt::format("spine {}", i), 0, 0, s_.nodes);
+      p.child_of = f_.leaf_of_.data();
+      spine.push_back(&add(std::move(p)));
+    }
+    for (uint32_t l = 0; l < leaves; ++l) {
+      hosts(*leaf[l]);
+      up(*leaf[l], spines);
+    }
+    for (uint32_t i = 0; i < spines; ++i) {
+      for (uint32_t l = 0; l < leaves; ++l) {
+        LinkName link;
+        link.plane = static_cast<int>(plane);
+        link.leaf = static_cast<int>(l);
+        link.spine = static_cast<int>(i);
+        spine[i]->out.emplace_back();
+        join(*leaf[l], leaf[l]->place().first_up + i, *spine[i], l, link, 1, stream(2, plane, l, i),
+             stream(3, plane, l, i));
+      }
+    }
+  }
+
+  void fat_tree(uint32_t plane) {
+    const uint32_t r = s_.fabric.radix, pods = pod_count(s_);
+    const uint32_t cores = pods > 1 ? r * r : 0;  // nothing crosses them when one pod holds every node
+    std::vector<Switch*> tor, agg, core;
+    for (uint32_t t = 0; t < pods * r; ++t) {
+      SwitchPlace p = place(plane, fmt::format("tor {}", t), 1 << 16 | t, t * r, r);
+      tor.push_back(&add(std::move(p)));
+    }
+    for (uint32_t a = 0; a < pods * r; ++a) {
+      SwitchPlace p = place(plane, fmt::format("agg {}", a), 2 << 16 | a, a / r * r * r, r * r);
+      p.child_of = f_.tor_in_pod_.data();
+      agg.push_back(&add(std::move(p)));
+    }
+    for (uint32_t c = 0; c < cores; ++c) {
+      SwitchPlace p = place(plane, fmt::format("core {}", c), 3 << 16 | c, 0, s_.nodes);
+      p.child_of = f_.pod_of_.data();
+      core.push_back(&add(std::move(p)));
+    }
+    for (uint32_t t = 0; t < pods * r; ++t) {
+      hosts(*tor[t]);
+      up(*tor[t], r);
+    }
+    for (uint32_t a = 0; a < pods * r; ++a) {
+      for (uint32_t i = 0; i < r; ++i) {
+        const uint32_t t = a / r * r + i;
+        LinkName link;
+        link.plane = static_cast<int>(plane);
+        link.tor = static_cast<int>(t);
+        link.agg = static_cast<int>(a);
+        agg[a]->out.emplace_back();
+        join(*tor[t], tor[t]->place().first_up + a % r, *agg[a], i, link, 1, stream(4, plane, t, a),
+             stream(5, plane, t, a));
+      }
+      up(*agg[a], cores / r);
+    }
+    // Slow links are spread over pods and aggregation switches, and in each pod over other cores.
+    const uint64_t links = uint64_t{pods} * r * r, slow = s_.fabric.slow_core_links;
+    for (uint32_t c = 0; c < cores; ++c) {
+      for (uint32_t pod = 0; pod < pods; ++pod) {
+        const uint32_t a = pod * r + c / r;
+        LinkName link;
+        link.plane = static_cast<int>(plane);
+        link.agg = static_cast<int>(a);
+        link.core = static_cast<int>(c);
+        const uint64_t place = uint64_t{a} * r + (c + pod) % r;
+        const double factor = place * slow % links < slow ? s_.fabric.slow_core_factor : 1;
+        core[c]->out.emplace_back();
+        join(*agg[a], agg[a]->place().first_up + c % r, *core[c], pod, link, factor, stream(6, plane, a, c),
+             stream(7, plane, a, c));
+      }
+    }
+  }
+
+ private:
+  static uint64_t stream(uint64_t kind, uint32_t plane, uint32_t a, uint32_t b) {
+    return kind << 40 | uint64_t{plane} << 32 | uint64_t{a} << 16 | b;
+  }
+
+  SwitchPlace place(uint32_t plane, const std::string& name, uint32_t number, uint32_t first_node,
+                    uint32_t nodes) const {
+    SwitchPlace p;
+    p.name = name;
+    p.plane = plane;
+    p.salt = mix64(s_.seed ^ mix64(uint64_t{plane} << 32 | number));
+    p.first_node = first_node;
+    p.nodes = first_node < s_.nodes ? std::min(nodes, s_.nodes - first_node) : 0;
+    return p;
+  }
+
+  Switch& add(SwitchPlace place) {
+    f_.switches_.push_back(std::make_unique<Switch>(s_, frames_, use_, f_.ports_, f_.plane_of_port_.data(),
+                                                    f_.pod_distance_, f_.pod_of_.data(), std::move(place)));
+    kernel_.add(*f_.switches_.back());
+    return *f_.switches_.back();
+  }
+
+  static void up(Switch& sw, uint32_t ports) {
+    sw.place().first_up = static_cast<uint32_t>(sw.out.size());
+    sw.place().up_ports = ports;
+    sw.out.resize(sw.out.size() + ports);
+  }
+
+  // What all links have in common; rate and latency beyond that of every link stand in `o` already.
+  void fill(OutPort& o, const LinkName& link, const std::string& name, uint64_t stream) {
+    o.counts.name = fmt::format("plane {}: {}", link.plane, name);
+    o.counts.plane = static_cast<uint32_t>(link.plane);
+    o.latency += latency_;
+    for (const LinkConfig& l : s_.fabric.link) {
+      if (!means(l, link)) continue;
+      o.rate = LinkRate(to_mbps(static_cast<double>(o.rate.mbps()) / 1000 * l.rate_factor));
+      o.latency += std::llround(l.extra_latency_ns * 1000);
+    }
+    for (const DownFault& d : s_.faults.down) {
+      if (means(d, link)) o.down.add(d.from_ps, d.to_ps);
+    }
+    const uint64_t seed = mix64(s_.seed ^ mix64(stream));
     o.mark = Rng(seed, 1);
     o.loss = Rng(seed, 2);
     o.corrupt = Rng(seed, 3);
     o.jitter = Rng(seed, 4);
     o.reorder = Rng(seed, 5);
     o.duplicate = Rng(seed, 6);
-  };
-  const auto dead = [&](Downtime& down, auto&& mine) {
-    for (const DownFault& d : s.faults.down) {
-      if (mine(d)) down.add(d.from_ps, d.to_ps);
-    }
-  };
-  const auto plane_fault = [](const DownFault& d, uint32_t plane) {
-    return d.plane == static_cast<int>(plane) && d.leaf < 0;
-  };
-  const auto core_fault = [](const DownFault& d, uint32_t plane, uint32_t leaf, uint32_t spine) {
-    return d.plane == static_cast<int>(plane) && d.leaf == static_cast<int>(leaf) &&
-           d.spine == static_cast<int>(spine);
-  };
-  const auto host_fault = [](const DownFault& d, uint32_t node, uint32_t port) {
-    return d.node == static_cast<int>(node) && d.port == static_cast<int>(port);
-  };
+  }
 
-  for (uint32_t plane = 0; plane < s.planes; ++plane) {
-    std::vector<Switch*> leaf_of(leaves), spine_of(spines);
-    for (uint32_t l = 0; l < leaves; ++l) {
-      auto sw = std::make_unique<Switch>(s, frames, fmt::format("plane {} leaf {}", plane, l), plane,
-                                         static_cast<int>(l), ports);
-      kernel.add(*sw);
-      leaf_of[l] = sw.get();
-      switches_.push_back(std::move(sw));
-    }
-    for (uint32_t i = 0; i < spines; ++i) {
-      auto sw =
-          std::make_unique<Switch>(s, frames, fmt::format("plane {} spine {}", plane, i), plane, -1, ports);
-      kernel.add(*sw);
-      spine_of[i] = sw.get();
-      switches_.push_back(std::move(sw));
-    }
-    for (uint32_t l = 0; l < leaves; ++l) {
-      Switch& leaf = *leaf_of[l];
-      leaf.host_out.assign(size_t{s.nodes} * ports, -1);
-      for (uint32_t node = l * per_leaf; node < std::min(s.nodes, (l + 1) * per_leaf); ++node) {
-        for (uint32_t port = plane; port < ports; port += s.planes) {
-          leaf.host_out[node * ports + port] = static_cast<int>(leaf.out.size());
-          OutPort& o = leaf.out.emplace_back();
-          fill(o, plane, fmt::format("plane {}: leaf {} -> node {} port {}", plane, l, node, port),
-               uint64_t{1} << 40 | uint64_t{node} << 8 | port);
-          o.to = node;
-          o.host = true;
-          o.node = node;
-          o.port = port;
-          o.rate_mbps = host_mbps;
-          if (s.faults.jitter_ns > 0) o.last_in_order.assign(kOrderBuckets, 0);
-          for (const DropFault& d : s.faults.drop) {
-            if (d.node == node && d.port == port) o.drop_list.emplace_back(d.kind, d.n);
-          }
-          dead(o.down,
-               [&](const DownFault& d) { return plane_fault(d, plane) || host_fault(d, node, port); });
-          Uplink& up = uplink(node, port);
-          up.leaf = leaf.id();
-          up.latency = latency;
-          up.cut_through = s.fabric.cut_through;
-          up.down = o.down;
-          up.counts.plane = plane;
-          up.counts.name = fmt::format("plane {}: node {} port {} -> leaf {}", plane, node, port, l);
-        }
-      }
-      leaf.first_spine = leaf.out.size();
-      for (uint32_t i = 0; i < spines; ++i) {
+  // Both directions of a link between two switches whose outputs exist.
+  void join(Switch& low, uint32_t low_port, Switch& high, uint32_t high_port, const LinkName& link,
+            double rate_factor, uint64_t up_stream, uint64_t down_stream) {
+    const auto direct = [&](Switch& from, uint32_t from_port, Switch& to, uint32_t to_port, uint64_t stream) {
+      OutPort& o = from.out[from_port];
+      o.to = to.id();
+      o.to_port = to_port;
+      o.rate = LinkRate(to_mbps(s_.fabric.uplink_rate_gbps * rate_factor));
+      fill(o, link, fmt::format("{} -> {}", from.place().name, to.place().name), stream);
+    };
+    direct(low, low_port, high, high_port, up_stream);
+    direct(high, high_port, low, low_port, down_stream);
+  }
+
+  // The links of a leaf to its nodes, both directions.
+  void hosts(Switch& leaf) {
+    const SwitchPlace& p = leaf.place();
+    for (uint32_t node = p.first_node; node < p.first_node + p.nodes; ++node) {
+      for (uint32_t port = p.plane; port < f_.ports_; port += s_.planes) {
+        const auto number = static_cast<uint32_t>(leaf.out.size());
+        leaf.host_out[(node - p.first_node) * f_.ports_ + port] = number;
         OutPort& o = leaf.out.emplace_back();
-        fill(o, plane, fmt::format("plane {}: leaf {} -> spine {}", plane, l, i),
-             uint64_t{2} << 40 | uint64_t{plane} << 32 | uint64_t{l} << 16 | i);
-        o.to = spine_of[i]->id();
-        o.rate_mbps = up_mbps;
-        dead(o.down, [&](const DownFault& d) { return plane_fault(d, plane) || core_fault(d, plane, l, i); });
+        o.to = node;
+        o.to_port = port;
+        o.host = true;
+        o.rate = LinkRate(to_mbps(host_rate_gbps(s_, node)));
+        for (const HostConfig& h : s_.fabric.host) {
+          if (node >= h.node && node <= h.last) o.latency += std::llround(h.extra_latency_ns * 1000);
+        }
+        LinkName link;
+        link.plane = static_cast<int>(p.plane);
+        link.node = static_cast<int>(node);
+        link.port = static_cast<int>(port);
+        fill(o, link, fmt::format("{} -> node {} port {}", p.name, node, port),
+             stream(1, 0, 0, 0) | node << 8 | port);
+        if (s_.faults.jitter_ns > 0) o.last_in_order.assign(kOrderBuckets, 0);
+        for (const DropFault& d : s_.faults.drop) {
+          if (d.node == node && d.port == port) o.drop_list.emplace_back(d.kind, d.n);
+        }
+        Uplink& up = f_.uplink(node, port);
+        up.leaf = leaf.id();
+        up.leaf_port = number;
+        up.rate = o.rate;
+        up.latency = o.latency;
+        up.cut_through = s_.fabric.cut_through;
+        up.down = o.down;
+        up.counts.plane = p.plane;
+        up.counts.name = fmt::format("plane {}: node {} port {} -> {}", p.plane, node, port, p.name);
       }
     }
-    for (uint32_t i = 0; i < spines; ++i) {
-      for (uint32_t l = 0; l < leaves; ++l) {
-        OutPort& o = spine_of[i]->out.emplace_back();
-        fill(o, plane, fmt::format("plane {}: spine {} -> leaf {}", plane, i, l),
-             uint64_t{3} << 40 | uint64_t{plane} << 32 | uint64_t{l} << 16 | i);
-        o.to = leaf_of[l]->id();
-        o.rate_mbps = up_mbps;
-        dead(o.down, [&](const DownFault& d) { return plane_fault(d, plane) || core_fault(d, plane, l, i); });
-      }
-    }
+  }
+
+  Fabric& f_;
+  Kernel& kernel_;
+  FramePool& frames_;
+  const Scenario& s_;
+  const FabricUse use_;
+  Ps latency_ = 0;
+};
+
+Fabric::Fabric(Kernel& kernel, FramePool& frames, const Scenario& s, uint32_t ports, FabricUse use)
+    : ports_(ports) {
+  uplinks_.resize(size_t{s.nodes} * ports);
+  const uint32_t radix = s.fabric.radix, pods = pod_count(s);
+  for (uint32_t node = 0; node < s.nodes; ++node) {
+    leaf_of_.push_back(static_cast<uint16_t>(node / s.fabric.hosts_per_leaf));
+    tor_in_pod_.push_back(static_cast<uint16_t>(node / radix % radix));
+    pod_of_.push_back(static_cast<uint16_t>(node / (radix * radix)));
+  }
+  for (uint32_t port = 0; port < ports; ++port)
+    plane_of_port_.push_back(static_cast<uint8_t>(port % s.planes));
+  if (!s.fabric.pods.empty()) pod_distance_.assign(size_t{pods} * pods, 0);
+  for (const PodDistance& d : s.fabric.pods) {
+    const Ps extra = std::llround(d.extra_latency_ns * 1000);
+    pod_distance_[d.a * pods + d.b] += extra;
+    pod_distance_[d.b * pods + d.a] += extra;
+  }
+  FabricBuilder build(*this, kernel, frames, s, use);
+  for (uint32_t plane = 0; plane < s.planes; ++plane) {
+    if (s.fabric.topology == Topology::kFatTree)
+      build.fat_tree(plane);
+    else
+      build.leaf_spine(plane);
   }
 }
 
@@ -419,7 +588,10 @@ std::vector<const LinkCounts*> Fabric::links() const {
 
 std::vector<std::pair<std::string, uint64_t>> Fabric::no_route() const {
   std::vector<std::pair<std::string, uint64_t>> all;
-  for (const auto& sw : switches_) all.emplace_back(sw->name(), sw->no_route);
+  for (const auto& sw : switches_) {
+    all.emplace_back(fmt::format("plane {} {}", sw->place().plane, sw->place().name),
+                     sw->counts.drop_no_route);
+  }
   return all;
 }
 

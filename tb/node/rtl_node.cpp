@@ -46,7 +46,8 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
   }
   uint64_t seed = env.seed;
   for (uint32_t p = 0; p < kPorts; ++p) {
-    macs_.emplace_back(pins_.mac, p, to_mbps(env.scenario->fabric.rate_gbps), *env.frames, *env.sink);
+    macs_.emplace_back(pins_.mac, p, to_mbps(host_rate_gbps(*env.scenario, env.node)), *env.frames,
+                       *env.sink);
     reads_.emplace_back(axi_, pins_.tx_read[p], kBeatBytes, fmt::format("tx{}", p), ++seed);
     writes_.emplace_back(axi_, pins_.rx_write[p], kBeatBytes, fmt::format("rx{}", p), ++seed);
   }

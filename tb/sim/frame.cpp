@@ -36,6 +36,7 @@ FrameRef FramePool::make(size_t capacity) {
   frame->references.store(1, std::memory_order_relaxed);
   frame->bytes = static_cast<uint16_t>(capacity);
   frame->flags = 0;
+  frame->meta = {};
   return FrameRef(frame);
 }
 
@@ -49,6 +50,8 @@ void FramePool::writable(FrameRef& frame) {
   if (frame->references.load(std::memory_order_acquire) == 1) return;
   FrameRef copy = make(frame->data(), frame->bytes);
   copy->flags = frame->flags;
+  copy->meta = frame->meta;
+  copy->in_port = frame->in_port;
   frame = std::move(copy);
 }
 

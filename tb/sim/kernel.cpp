@@ -11,7 +11,7 @@
 namespace weft::tb {
 namespace {
 
-inline constexpr ProcessId kOutside = ~ProcessId{0};  // source of events posted between windows
+inline constexpr ProcessId kOutside = 0xffffff;  // source of events posted between windows: behind all others
 
 // A window of RTL nodes lasts milliseconds, so a short spin catches the usual imbalance and a sleep the rest.
 inline constexpr int kSpins = 200;
@@ -26,15 +26,18 @@ inline void pause() {
 
 }  // namespace
 
-void Process::push(Event event) {
-  heap_.push_back(std::move(event));
-  std::push_heap(heap_.begin(), heap_.end(), Later{});
+Process::~Process() {
+  const auto drop = [](const EventItem& item) { FrameRef(item.frame).reset(); };
+  queue_.each(drop);
+  for (const Inbox& inbox : inboxes_) {
+    for (const EventItem& item : inbox.items) drop(item);
+  }
 }
 
 void Process::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
-  Event event{time, id_, tag, sequence_++, std::move(frame)};
+  const EventItem item{time, next_order(), frame.release(), tag};
   if (to == id_) {
-    push(std::move(event));
+    queue_.push(item);
     return;
   }
   if (time < kernel_->window_end_) {
@@ -44,40 +47,45 @@ void Process::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
                  id_, to, static_cast<long long>(time), static_cast<long long>(kernel_->window_end_));
     std::abort();
   }
-  Process& destination = *kernel_->processes_[to];
-  std::lock_guard lock(destination.inbox_mutex_);
-  destination.inbox_.push_back(std::move(event));
+  Inbox& inbox = kernel_->processes_[to]->inboxes_[kernel_->parity_ * kernel_->threads_ + thread_];
+  inbox.items.push_back(item);
+  inbox.first = std::min(inbox.first, time);
 }
 
 void Process::fail(Status status) {
   if (failure_.ok()) failure_ = std::move(status);
 }
 
-void Process::run_window(Ps end) {
-  {
-    std::lock_guard lock(inbox_mutex_);
-    arrived_.swap(inbox_);
+void Process::run_window(Ps end, unsigned thread) {
+  thread_ = thread;
+  Inbox* const arrived = &inboxes_[(kernel_->parity_ ^ 1) * kernel_->threads_];
+  for (unsigned i = 0; i < kernel_->threads_; ++i) {
+    for (const EventItem& item : arrived[i].items) queue_.add(item, end);
+    arrived[i].items.clear();
+    arrived[i].first = kNever;
   }
-  for (Event& event : arrived_) push(std::move(event));
-  arrived_.clear();
-  while (!heap_.empty() && heap_.front().time < end) {
-    std::pop_heap(heap_.begin(), heap_.end(), Later{});
-    Event event = std::move(heap_.back());
-    heap_.pop_back();
+  queue_.open();
+  for (EventItem item; queue_.take(end, item);) {
+    Event event{item.time, item.tag, static_cast<ProcessId>(item.order >> kNumberBits), FrameRef(item.frame)};
     on_event(event);
   }
-  advance_to(end);
+  if (runs_ == Runs::kEveryWindow) advance_to(end);
 }
 
 Ps Process::next_time() {
-  Ps next = wants_at();
-  if (!heap_.empty()) next = std::min(next, heap_.front().time);
-  for (const Event& event : inbox_) next = std::min(next, event.time);
-  return next;
+  next_ = queue_.first();
+  if (runs_ == Runs::kEveryWindow) next_ = std::min(next_, wants_at());
+  const Inbox* const filled = &inboxes_[kernel_->parity_ * kernel_->threads_];
+  has_mail_ = false;
+  for (unsigned i = 0; i < kernel_->threads_; ++i) {
+    has_mail_ |= !filled[i].items.empty();
+    next_ = std::min(next_, filled[i].first);
+  }
+  return next_;
 }
 
-Kernel::Kernel(Ps lookahead, unsigned threads) : lookahead_(lookahead) {
-  for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this] { worker(); });
+Kernel::Kernel(Ps lookahead, unsigned threads) : lookahead_(lookahead), threads_(threads) {
+  for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
 }
 
 Kernel::~Kernel() {
@@ -93,17 +101,34 @@ Kernel::~Kernel() {
 ProcessId Kernel::add(Process& process) {
   process.kernel_ = this;
   process.id_ = static_cast<ProcessId>(processes_.size());
+  if (process.id_ >= kOutside) std::abort();  // no room in the order of events
+  process.inboxes_.resize(2 * size_t{threads_});
   processes_.push_back(&process);
   return process.id_;
 }
 
 void Kernel::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
-  processes_[to]->push(Event{std::max(time, now_), kOutside, tag, outside_sequence_++, std::move(frame)});
+  const uint64_t order = uint64_t{kOutside} << Process::kNumberBits | outside_number_++;
+  processes_[to]->queue_.push({std::max(time, now_), order, frame.release(), tag});
 }
 
 uint64_t Kernel::pending_events() const {
   uint64_t count = 0;
-  for (const Process* process : processes_) count += process->heap_.size() + process->inbox_.size();
+  for (const Process* process : processes_) {
+    count += process->queue_.size();
+    for (const Process::Inbox& inbox : process->inboxes_) count += inbox.items.size();
+  }
+  return count;
+}
+
+uint64_t Kernel::pending_frames() const {
+  uint64_t count = 0;
+  const auto add = [&](const EventItem& item) { count += item.frame != nullptr; };
+  for (const Process* process : processes_) {
+    process->queue_.each(add);
+    for (const Process::Inbox& inbox : process->inboxes_)
+      std::for_each(inbox.items.begin(), inbox.items.end(), add);
+  }
   return count;
 }
 
@@ -113,10 +138,13 @@ Ps Kernel::run_window(Ps limit) {
   for (Process* process : processes_) first = std::min(first, process->next_time());
   first = std::max(first, now_);
   window_end_ = limit - first > lookahead_ ? first + lookahead_ : limit;
+  parity_ ^= 1;
 
   next_process_.store(0, std::memory_order_relaxed);
   if (workers_.empty()) {
-    work();
+    for (Process* process : processes_) {
+      if (process->due(window_end_)) process->run_window(window_end_, 0);
+    }
   } else {
     finished_.store(0, std::memory_order_relaxed);
     {
@@ -124,7 +152,7 @@ Ps Kernel::run_window(Ps limit) {
       generation_.fetch_add(1, std::memory_order_release);
     }
     start_.notify_all();
-    work();
+    work(0);
     for (int i = 0; i < kSpins && finished_.load(std::memory_order_acquire) != workers_.size(); ++i) pause();
     if (finished_.load(std::memory_order_acquire) != workers_.size()) {
       std::unique_lock lock(mutex_);
@@ -145,15 +173,15 @@ Ps Kernel::run_window(Ps limit) {
   return now_;
 }
 
-void Kernel::work() {
+void Kernel::work(unsigned thread) {
   for (;;) {
     const size_t i = next_process_.fetch_add(1, std::memory_order_relaxed);
     if (i >= processes_.size()) return;
-    processes_[i]->run_window(window_end_);
+    if (processes_[i]->due(window_end_)) processes_[i]->run_window(window_end_, thread);
   }
 }
 
-void Kernel::worker() {
+void Kernel::worker(unsigned thread) {
   uint64_t seen = 0;
   for (;;) {
     for (int i = 0; i < kSpins && generation_.load(std::memory_order_acquire) == seen; ++i) pause();
@@ -163,7 +191,7 @@ void Kernel::worker() {
     }
     if (stop_.load()) return;
     ++seen;
-    work();
+    work(thread);
     if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == workers_.size()) {
       std::lock_guard lock(mutex_);
       done_.notify_one();

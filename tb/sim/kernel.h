@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "tb/sim/event_queue.h"
 #include "tb/sim/frame.h"
 #include "tb/sim/status.h"
 #include "tb/sim/time.h"
@@ -31,17 +32,18 @@ using ProcessId = uint32_t;
 
 struct Event {
   Ps time = 0;
-  ProcessId source = 0;
   uint32_t tag = 0;  // meaning is between source and destination: port, kind
-  uint64_t sequence = 0;
-  FrameRef frame;
+  ProcessId source = 0;
+  FrameRef frame;  // or none: a timer
 };
 
 class Kernel;
 
 class Process {
  public:
-  virtual ~Process() = default;
+  virtual ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
 
   // An event whose time has come. Called in order, all events of a window before advance_to of that window.
   virtual void on_event(Event& event) = 0;
@@ -53,31 +55,43 @@ class Process {
   ProcessId id() const { return id_; }
 
  protected:
+  // What a process needs of the kernel. One that lives by events alone is left out of windows that have none
+  // for it, and neither advance_to nor wants_at is asked.
+  enum class Runs : uint8_t { kEveryWindow, kOnEvents };
+  explicit Process(Runs runs = Runs::kEveryWindow) : runs_(runs) {}
+
   // To another process: time >= end of the running window. To itself: time >= the event being handled.
   void post(ProcessId to, Ps time, uint32_t tag, FrameRef frame);
+  // A timer of its own: the event comes without a frame.
+  void post(Ps time, uint32_t tag) { queue_.push({time, next_order(), nullptr, tag}); }
   // Stops the simulation at the end of the window; the first error of the lowest process wins.
   void fail(Status status);
 
  private:
   friend class Kernel;
-  struct Later {
-    bool operator()(const Event& a, const Event& b) const {
-      if (a.time != b.time) return a.time > b.time;
-      if (a.source != b.source) return a.source > b.source;
-      return a.sequence > b.sequence;
-    }
+  // Order of events of one time: source, then number.
+  static constexpr unsigned kNumberBits = 40;
+  uint64_t next_order() { return uint64_t{id_} << kNumberBits | number_++; }
+  bool due(Ps end) const { return runs_ == Runs::kEveryWindow || has_mail_ || next_ < end; }
+  void run_window(Ps end, unsigned thread);
+  Ps next_time();  // between windows only; kept in next_
+
+  // What others post in one window is taken in the next: nobody waits for anybody. One for each thread that
+  // may post, twice: those being filled and those being emptied.
+  struct alignas(64) Inbox {
+    std::vector<EventItem> items;
+    Ps first = kNever;
   };
-  void push(Event event);
-  void run_window(Ps end);
-  Ps next_time();  // between windows only
 
   Kernel* kernel_ = nullptr;
   ProcessId id_ = 0;
-  uint64_t sequence_ = 0;
-  std::vector<Event> heap_;
-  std::mutex inbox_mutex_;
-  std::vector<Event> inbox_;
-  std::vector<Event> arrived_;  // swapped with the inbox: keeps its capacity
+  Runs runs_;
+  bool has_mail_ = false;  // in the inboxes that the next window empties
+  unsigned thread_ = 0;    // that runs it in this window
+  uint64_t number_ = 0;
+  Ps next_ = kNever;
+  EventQueue queue_;
+  std::vector<Inbox> inboxes_;  // [parity][thread]
   Status failure_;
 };
 
@@ -103,21 +117,24 @@ class Kernel {
 
   Ps now() const { return now_; }
   Ps lookahead() const { return lookahead_; }
-  unsigned threads() const { return static_cast<unsigned>(workers_.size()) + 1; }
+  unsigned threads() const { return threads_; }
   uint64_t pending_events() const;  // between windows
+  uint64_t pending_frames() const;  // of those, the ones that are not timers
   uint64_t windows() const { return windows_; }
   const Status& status() const { return status_; }
 
  private:
   friend class Process;
-  void work();
-  void worker();
+  void work(unsigned thread);
+  void worker(unsigned thread);
 
   const Ps lookahead_;
+  const unsigned threads_;
   Ps now_ = 0;
   Ps window_end_ = 0;
+  unsigned parity_ = 0;  // of the inboxes being filled
   uint64_t windows_ = 0;
-  uint64_t outside_sequence_ = 0;
+  uint64_t outside_number_ = 0;
   std::vector<Process*> processes_;
   std::vector<std::function<void(Ps)>> callbacks_;
   Status status_;

@@ -70,7 +70,7 @@ void Timeline::frame(const WireRecord& r) {
   if (!file_ || r.node >= nodes_.size()) return;
   const std::string args =
       fmt::format(R"({{"bytes":{},"path":{},"psn":{},"conn":{},"msg":{},"ce":{}}})", r.bytes, r.info.path,
-                  r.info.psn, r.info.dqpn, r.info.msg_no, r.info.ce ? 1 : 0);
+                  r.info.psn, r.info.dqpn, r.info.msg_no, r.info.ecn == kEcnCe ? 1 : 0);
   switch (r.what) {
     case WireWhat::kTx:
     case WireWhat::kRx: {

@@ -30,7 +30,7 @@ class SoftNode final : public Endpoint {
         env_(env),
         ports_(ports),
         wire_free_(ports, 0),
-        rate_mbps_(to_mbps(env.scenario->fabric.rate_gbps)) {}
+        rate_mbps_(to_mbps(host_rate_gbps(*env.scenario, env.node))) {}
 
   // Sends at `when`, or when the link is free; call it between windows with when >= now.
   void send_at(Ps when, uint32_t port, std::vector<uint8_t> bytes) {
