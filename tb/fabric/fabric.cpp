@@ -455,6 +455,7 @@ class FabricBuilder {
       o.rate = LinkRate(to_mbps(static_cast<double>(o.rate.mbps()) / 1000 * l.rate_factor));
       o.latency += std::llround(l.extra_latency_ns * 1000);
     }
+    o.counts.rate_mbps = o.rate.mbps();
     for (const DownFault& d : s_.faults.down) {
       if (means(d, link)) o.down.add(d.from_ps, d.to_ps);
     }
@@ -514,6 +515,7 @@ class FabricBuilder {
         up.cut_through = s_.fabric.cut_through;
         up.down = o.down;
         up.counts.plane = p.plane;
+        up.counts.rate_mbps = o.rate.mbps();
         up.counts.name = fmt::format("plane {}: node {} port {} -> {}", p.plane, node, port, p.name);
       }
     }

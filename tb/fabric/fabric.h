@@ -75,6 +75,7 @@ struct LinkCounts {
   uint64_t drop_loss = 0;
   uint64_t drop_listed = 0;
   uint32_t plane = 0;
+  int64_t rate_mbps = 0;
   std::string name;  // "plane 0: leaf 1 -> node 5 port 0"
 };
 

@@ -67,6 +67,7 @@ void Process::run_window(Ps end, unsigned thread) {
   queue_.open();
   for (EventItem item; queue_.take(end, item);) {
     Event event{item.time, item.tag, static_cast<ProcessId>(item.order >> kNumberBits), FrameRef(item.frame)};
+    ++handled_;
     on_event(event);
   }
   if (runs_ == Runs::kEveryWindow) advance_to(end);
@@ -129,6 +130,12 @@ uint64_t Kernel::pending_frames() const {
     for (const Process::Inbox& inbox : process->inboxes_)
       std::for_each(inbox.items.begin(), inbox.items.end(), add);
   }
+  return count;
+}
+
+uint64_t Kernel::events() const {
+  uint64_t count = 0;
+  for (const Process* process : processes_) count += process->handled_;
   return count;
 }
 

@@ -89,6 +89,7 @@ class Process {
   bool has_mail_ = false;  // in the inboxes that the next window empties
   unsigned thread_ = 0;    // that runs it in this window
   uint64_t number_ = 0;
+  uint64_t handled_ = 0;
   Ps next_ = kNever;
   EventQueue queue_;
   std::vector<Inbox> inboxes_;  // [parity][thread]
@@ -121,6 +122,7 @@ class Kernel {
   uint64_t pending_events() const;  // between windows
   uint64_t pending_frames() const;  // of those, the ones that are not timers
   uint64_t windows() const { return windows_; }
+  uint64_t events() const;  // handled so far
   const Status& status() const { return status_; }
 
  private:
