@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -192,6 +193,40 @@ bool TomlTable::integers(const char* key, std::vector<int64_t>& values, int64_t 
   if (!read_integers(*array, values, low, high, &bad))
     return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), values.size()), bad,
                           expected);
+  return true;
+}
+
+bool TomlTable::numbers(const char* key, std::vector<double>& values, double low, double high,
+                        const char* what) {
+  toml::node* node = Access::find(*this, key);
+  if (!node) return false;
+  const std::string expected = *what ? what : range(low, high, "numbers");
+  const toml::array* array = node->as_array();
+  if (!array) return Access::refuse(*this, Access::name(*this, key), node, expected);
+  values.clear();
+  for (const toml::node& element : *array) {
+    const std::optional<double> got = element.value<double>();
+    if (element.is_string() || !got || !(*got >= low && *got <= high))
+      return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), values.size()), &element,
+                            expected);
+    values.push_back(*got);
+  }
+  return true;
+}
+
+bool TomlTable::texts(const char* key, std::vector<std::string>& values) {
+  toml::node* node = Access::find(*this, key);
+  if (!node) return false;
+  const toml::array* array = node->as_array();
+  if (!array) return Access::refuse(*this, Access::name(*this, key), node, "an array of strings");
+  values.clear();
+  for (const toml::node& element : *array) {
+    const auto* s = element.as_string();
+    if (!s)
+      return Access::refuse(*this, fmt::format("{}[{}]", Access::name(*this, key), values.size()), &element,
+                            "a string");
+    values.push_back(s->get());
+  }
   return true;
 }
 

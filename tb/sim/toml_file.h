@@ -35,9 +35,11 @@ class TomlTable {
   bool integer(const char* key, int& value, int low, int high, const char* what = "");
   bool boolean(const char* key, bool& value);
   bool text(const char* key, std::string& value);
-  // An array of integers; of arrays of integers.
+  // Arrays: of integers, of numbers, of strings, of arrays of integers.
   bool integers(const char* key, std::vector<int64_t>& values, int64_t low, int64_t high,
                 const char* what = "");
+  bool numbers(const char* key, std::vector<double>& values, double low, double high, const char* what = "");
+  bool texts(const char* key, std::vector<std::string>& values);
   bool matrix(const char* key, std::vector<std::vector<int64_t>>& rows, int64_t low, int64_t high,
               const char* what = "");
 

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tb/eval/eval_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tb/fabric/fabric.h"
+#include "tb/sim/toml_file.h"
+
+namespace weft::eval {
+
+using tb::Result;
+using tb::Status;
+using tb::TomlFile;
+using tb::TomlTable;
+
+namespace {
+
+constexpr double kMaxUs = 60e6;
+constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+
+struct Sweepable {
+  const char* key;
+  double low, high;
+  bool integer;
+  const char* what;
+};
+constexpr Sweepable kSweepable[] = {
+    {"loss", 0, 0.999999, false, "probabilities from 0 to below 1"},
+    {"planes", 1, 16, true, "integers from 1 to 16"},
+    {"paths", 1, 256, true, "integers from 1 to 256"},
+    {"fan_in", 1, 65535, true, "integers from 1 to 65535"},
+    {"bytes", 0, static_cast<double>(kMostBytes), true, "integers from 0 to 2^31"},
+    {"slow_core_links", 0, 65536, true, "integers from 0 to 65536"},
+    {"faults", 0, 1, true, "0: without the down times of the file, 1: with them"},
+};
+
+const Sweepable* sweepable(const std::string& key) {
+  for (const Sweepable& s : kSweepable)
+    if (key == s.key) return &s;
+  return nullptr;
+}
+
+bool need(TomlTable& t, const char* key, const char* what) {
+  if (t.has(key)) return true;
+  t.error(key, std::string(what) + " (the key is missing)");
+  return false;
+}
+
+void read_packet(TomlTable t, PacketSize& p) {
+  need(t, "payload", "bytes of payload in a full packet");
+  need(t, "overhead", "bytes of a packet on the wire beyond its payload");
+  t.integer("payload", p.payload, 64u, 9000u);
+  t.integer("overhead", p.overhead, 24u, 512u);
+}
+
+void read_flow(TomlTable t, FlowSpec& f) {
+  need(t, "src", "a host");
+  need(t, "dst", "a host");
+  need(t, "bytes", "a number of bytes");
+  t.integer("src", f.src, 0u, 65535u);
+  t.integer("dst", f.dst, 0u, 65535u);
+  t.integer("bytes", f.bytes, uint64_t{0}, kMostBytes);
+  t.integer("count", f.count, 1u, 1'000'000u);
+  t.integer("depth", f.depth, 1u, 64u);
+  t.number("start_us", f.start_us, 0, kMaxUs);
+  t.text("group", f.group);
+}
+
+void read_traffic(TomlTable t, Workload& w) {
+  constexpr std::pair<const char*, Pattern> kPatterns[] = {
+      {"flows", Pattern::kFlows}, {"permutation", Pattern::kPermutation}, {"all_to_all", Pattern::kAllToAll},
+      {"ring", Pattern::kRing},   {"incast", Pattern::kIncast},           {"rpc", Pattern::kRpc},
+      {"many", Pattern::kMany}};
+  const char* const expected = "flows, permutation, all_to_all, ring, incast, rpc or many";
+  std::string text;
+  if (!need(t, "pattern", expected) || !t.text("pattern", text)) return;
+  const auto* found = std::find_if(std::begin(kPatterns), std::end(kPatterns),
+                                   [&](const auto& p) { return text == p.first; });
+  if (found == std::end(kPatterns)) return t.error("pattern", expected);
+  w.pattern = found->second;
+  if (w.pattern == Pattern::kFlows) {
+    for (TomlTable f : t.tables("flow")) read_flow(f, w.flow.emplace_back());
+    if (w.flow.empty()) t.error("flow", "[[traffic.flow]] with src, dst and bytes");
+    return;
+  }
+  need(t, "bytes", "bytes of a flow");
+  t.integer("bytes", w.bytes, uint64_t{0}, kMostBytes);
+  switch (w.pattern) {
+    case Pattern::kPermutation: t.boolean("per_plane", w.per_plane); break;
+    case Pattern::kAllToAll: t.integer("at_a_time", w.at_a_time, 1u, 65535u); break;
+    case Pattern::kRing:
+      need(t, "steps", "a number of steps");
+      t.integer("steps", w.steps, 1u, 100'000u);
+      text = "delivery";
+      if (t.text("start", text) && text != "delivery" && text != "completion")
+        t.error("start", "delivery or completion");
+      w.on_delivery = text == "delivery";
+      break;
+    case Pattern::kIncast:
+      need(t, "fan_in", "a number of flows");
+      t.integer("fan_in", w.fan_in, 1u, 65535u);
+      t.integer("rounds", w.rounds, 1u, 1'000'000u);
+      t.integer("victim_bytes", w.victim_bytes, uint64_t{0}, kMostBytes);
+      break;
+    case Pattern::kRpc:
+      need(t, "answer_bytes", "bytes of an answer");
+      t.integer("answer_bytes", w.answer_bytes, uint64_t{0}, kMostBytes);
+      t.integer("rounds", w.rounds, 1u, 1'000'000u);
+      break;
+    case Pattern::kMany:
+      need(t, "connections", "a number of connections");
+      t.integer("connections", w.connections, 1u, 65535u);
+      break;
+    case Pattern::kFlows: break;
+  }
+}
+
+void read_weft(TomlTable t, ref::Config& c) {
+  t.integer("paths", c.paths, 1u, 256u);
+  t.integer("distance", c.distance, 0u, 128u);
+  t.boolean("share", c.tuning.share);
+  t.boolean("pacer", c.tuning.pacer);
+  t.boolean("evidence", c.tuning.evidence);
+  t.number("cap_rtts", c.tuning.cap_rtts, 0.1, 100);
+  t.number("share_fill", c.tuning.share_fill, 0.1, 1);
+  t.integer("turn_bytes", c.tuning.turn_bytes, 4096u, 1u << 30);
+}
+
+void read_roce(TomlTable t, RoceConfig& c) {
+  double us = 0;
+  t.integer("ack_every", c.ack_every, 1u, 1024u);
+  if (t.number("rto_us", us, 1, kMaxUs)) c.rto = static_cast<Ps>(std::llround(us * 1e6));
+  t.boolean("dcqcn", c.dcqcn);
+}
+
+void read_goal(TomlTable t, const EvalConfig& config, Goal& g) {
+  need(t, "row", "the name of the row");
+  need(t, "metric", "a metric");
+  t.text("row", g.row);
+  t.text("metric", g.metric);
+  t.text("unit", g.unit);
+  const bool least = t.number("at_least", g.value, -1e18, 1e18), most = t.has("at_most");
+  t.number("at_most", g.value, -1e18, 1e18);
+  if (least == most) t.error(least ? "at_most" : "at_least", "one of at_least and at_most");
+  g.at_least = least;
+  for (const auto& [key, values] : config.sweep) {
+    double v = 0;
+    if (!t.number(key.c_str(), v, -1e18, 1e18)) continue;
+    g.where.emplace_back(key, v);
+  }
+  double v = 0;
+  if (t.number("bound", v, -1e18, 1e18)) g.bound = v;
+  if (t.number("uet_htsim", v, -1e18, 1e18)) {
+    g.uet = v;
+    need(t, "uet_source", "where the figure of uet-htsim comes from");
+  }
+  t.text("uet_source", g.uet_source);
+}
+
+// Bytes the machine has, or 2^62.
+uint64_t machine_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
+  if (pages <= 0 || size <= 0) return uint64_t{1} << 62;
+  return static_cast<uint64_t>(pages) * static_cast<uint64_t>(size);
+}
+
+void replace(EvalConfig& c, const char* key, const std::optional<std::vector<double>>& values) {
+  if (!values) return;
+  for (auto& [k, v] : c.sweep) {
+    if (k != key) continue;
+    v = *values;
+    return;
+  }
+  c.sweep.emplace_back(key, *values);
+}
+
+Status check(const EvalConfig& c) {
+  const auto bad = [&](const std::string& key, auto value, const std::string& what) {
+    return Status::error(fmt::format("{}: {} = {}: expected {}", c.file, key, value, what));
+  };
+  for (const Point& point : points_of(c)) {
+    const Setting s = at_point(c, point);
+    if (s.scenario.faults.loss >= 1) return bad("faults.loss", s.scenario.faults.loss, "below 1");
+    if (Status status = check_scenario(s.scenario); !status.ok()) return status;
+    if (Status status = check_workload(s.traffic, s.scenario.nodes); !status.ok())
+      return Status::error(fmt::format("{}: {}", c.file, status.text()));
+    if (s.weft.paths * s.scenario.planes > 256)
+      return bad("weft.paths", s.weft.paths,
+                 fmt::format("at most 256 / cluster.planes = {}", 256 / s.scenario.planes));
+    const uint64_t have = machine_bytes(), want = memory_of(s);
+    if (want > have)
+      return bad("cluster.nodes", s.scenario.nodes,
+                 fmt::format("a run that fits into the {} MiB of this machine, this one takes about {} MiB",
+                             have >> 20, want >> 20));
+  }
+  return {};
+}
+
+}  // namespace
+
+const char* name_of(BodyKind kind) {
+  switch (kind) {
+    case BodyKind::kWeft: return "weft";
+    case BodyKind::kRoce: return "rocev2";
+    case BodyKind::kRocePfc: return "rocev2_pfc";
+  }
+  return "";
+}
+
+Result<BodyKind> parse_body(const std::string& text) {
+  for (BodyKind kind : {BodyKind::kWeft, BodyKind::kRoce, BodyKind::kRocePfc})
+    if (text == name_of(kind)) return kind;
+  return Status::error("weft, rocev2 or rocev2_pfc");
+}
+
+Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides) {
+  EvalConfig c;
+  c.file = path;
+  auto scenario = tb::load_scenario(path, {"eval", "packet", "traffic", "weft", "roce", "sweep", "goal"});
+  if (!scenario.ok()) return Status::error(scenario.error());
+  Setting& base = c.base;
+  base.scenario = scenario.take();
+  auto read = TomlFile::read(path);
+  if (!read.ok()) return Status::error(read.error());
+  TomlFile& file = read.value();
+  for (const char* other : {"name", "cluster", "fabric", "faults"}) file.root().skip(other);
+
+  for (const char* section : {"eval", "packet", "traffic"})
+    if (!file.root().has(section)) file.root().error(section, "the table (the key is missing)");
+  TomlTable t = file.root().table("eval");
+  need(t, "title", "a line for the report");
+  need(t, "bodies", "some of weft, rocev2, rocev2_pfc");
+  need(t, "seeds", "at least one seed");
+  need(t, "limit_us", "the model time at which a run is given up, us");
+  t.text("title", c.title);
+  std::vector<std::string> names;
+  t.texts("bodies", names);
+  for (const std::string& n : names) {
+    auto body = parse_body(n);
+    if (!body.ok()) {
+      t.error("bodies", "some of " + body.error());
+      break;
+    }
+    c.bodies.push_back(body.value());
+  }
+  std::vector<int64_t> seeds;
+  t.integers("seeds", seeds, 0, INT64_MAX, "seeds from 0");
+  c.seeds.assign(seeds.begin(), seeds.end());
+  if (c.seeds.empty()) t.error("seeds", "at least one seed");
+  if (c.bodies.empty()) t.error("bodies", "at least one body");
+  double us = 0;
+  if (t.number("limit_us", us, 1, kMaxUs)) base.limit = static_cast<Ps>(std::llround(us * 1e6));
+  us = 0;
+  t.number("window_us", us, 0, kMaxUs);
+  base.window = static_cast<Ps>(std::llround(us * 1e6));
+  std::string measure = "time";
+  if (t.text("measure", measure) && measure != "time" && measure != "rate") t.error("measure", "time or rate");
+  c.measure_time = measure == "time";
+  t.boolean("quick", c.quick);
+
+  read_packet(file.root().table("packet"), base.packet);
+  read_traffic(file.root().table("traffic"), base.traffic);
+  read_weft(file.root().table("weft"), base.weft);
+  read_roce(file.root().table("roce"), base.roce);
+  TomlTable sweep = file.root().table("sweep");
+  for (const Sweepable& s : kSweepable) {
+    std::vector<double> values;
+    if (!sweep.numbers(s.key, values, s.low, s.high, s.what)) continue;
+    if (values.empty()) sweep.error(s.key, "at least one value");
+    c.sweep.emplace_back(s.key, values);
+  }
+  for (TomlTable g : file.root().tables("goal")) read_goal(g, c, c.goals.emplace_back());
+  if (Status status = file.done(); !status.ok()) return status;
+
+  replace(c, "loss", overrides.loss);
+  replace(c, "planes", overrides.planes);
+  replace(c, "paths", overrides.paths);
+  replace(c, "bytes", overrides.bytes);
+  if (overrides.seeds) c.seeds = *overrides.seeds;
+  if (overrides.bodies) c.bodies = *overrides.bodies;
+  if (Status status = check(c); !status.ok()) return status;
+  return c;
+}
+
+std::vector<Point> points_of(const EvalConfig& c) {
+  std::vector<Point> points{{}};
+  for (const auto& [key, values] : c.sweep) {
+    std::vector<Point> longer;
+    for (const Point& p : points) {
+      for (double v : values) {
+        longer.push_back(p);
+        longer.back().emplace_back(key, v);
+      }
+    }
+    points.swap(longer);
+  }
+  return points;
+}
+
+Setting at_point(const EvalConfig& c, const Point& point) {
+  Setting s = c.base;
+  for (const auto& [key, v] : point) {
+    const auto whole = static_cast<uint32_t>(v);
+    if (key == "loss") s.scenario.faults.loss = v;
+    if (key == "planes") s.scenario.planes = whole;
+    if (key == "paths") s.weft.paths = whole;
+    if (key == "fan_in") s.traffic.fan_in = whole;
+    if (key == "slow_core_links") s.scenario.fabric.slow_core_links = whole;
+    if (key == "faults" && v == 0) s.scenario.faults.down.clear();
+    if (key == "bytes") {
+      s.traffic.bytes = static_cast<uint64_t>(v);
+      for (FlowSpec& f : s.traffic.flow) f.bytes = static_cast<uint64_t>(v);
+    }
+  }
+  return s;
+}
+
+uint64_t memory_of(const Setting& s) {
+  // A frame in the pool is 320 bytes; no link and no queue holds more packets than its bytes allow.
+  const uint64_t hosts = s.scenario.nodes, links = hosts * s.scenario.planes * 6;
+  const uint64_t packets_queued = s.scenario.fabric.queue_bytes / s.packet.wire(s.packet.payload) / 8 + 16;
+  uint64_t flows = 0;
+  const Workload& w = s.traffic;
+  switch (w.pattern) {
+    case Pattern::kFlows:
+      for (const FlowSpec& f : w.flow) flows += f.count;
+      break;
+    case Pattern::kPermutation: flows = hosts; break;
+    case Pattern::kAllToAll: flows = hosts * (hosts - 1); break;
+    case Pattern::kRing: flows = hosts * w.steps; break;
+    case Pattern::kIncast: flows = uint64_t{w.fan_in} * w.rounds + 1; break;
+    case Pattern::kRpc: flows = 2 * hosts * w.rounds; break;
+    case Pattern::kMany: flows = w.connections; break;
+  }
+  uint64_t pairs = flows;
+  if (w.pattern == Pattern::kRing) pairs = hosts;
+  if (w.pattern == Pattern::kIncast) pairs = w.fan_in + 1;
+  if (w.pattern == Pattern::kRpc) pairs = 2 * hosts;
+  if (w.pattern == Pattern::kFlows) pairs = w.flow.size();
+  const uint64_t state = uint64_t{s.weft.paths} * s.scenario.planes * 256 + 4096;  // of a connection, each end
+  return links * packets_queued * 320 + pairs * 2 * state + flows * 128;
+}
+
+}  // namespace weft::eval

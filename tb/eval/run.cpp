@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tb/eval/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "tb/eval/host.h"
+#include "tb/eval/weft_body.h"
+#include "tb/fabric/fabric.h"
+
+namespace weft::eval {
+namespace {
+
+double us(Ps t) {
+  return static_cast<double>(t) / 1e6;
+}
+
+// Sorted values; q from 0 to 1.
+double quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return sorted[static_cast<size_t>(std::llround(q * static_cast<double>(sorted.size() - 1)))];
+}
+
+class World {
+ public:
+  World(const Setting& setting, BodyKind kind, uint64_t seed) : s_(setting) {
+    s_.scenario.seed = seed;
+    s_.scenario.fabric.pfc = kind == BodyKind::kRocePfc;
+    flows_ = make_flows(s_.traffic, s_.scenario.nodes, s_.scenario.planes, seed);
+    kernel_ = std::make_unique<tb::Kernel>(std::llround(s_.scenario.fabric.link_latency_ns * 1000), 1);
+    const uint32_t hosts = s_.scenario.nodes;
+    for (uint32_t i = 0; i < hosts; ++i) {
+      hosts_.push_back(std::make_unique<Host>(static_cast<uint16_t>(i), flows_, s_.window));
+      kernel_->add(*hosts_.back());
+    }
+    fabric_ = std::make_unique<tb::Fabric>(*kernel_, frames_, s_.scenario, s_.scenario.planes);
+    for (uint32_t i = 0; i < hosts; ++i) hosts_[i]->attach(*fabric_, i);
+    if (kind == BodyKind::kWeft)
+      make_weft(seed);
+    else
+      make_roce(seed);
+    for (uint32_t i = 0; i < hosts; ++i)
+      if (const Ps at = hosts_[i]->first_start(); at != kNever) kernel_->post(i, at, Host::kStart, {});
+  }
+
+  tb::Status run() {
+    while (kernel_->now() < s_.limit && kernel_->status().ok()) {
+      kernel_->run_window(s_.limit);
+      bool done = true;
+      for (const auto& host : hosts_) done = done && host->unfinished() == 0;
+      if (done) break;
+    }
+    return kernel_->status();
+  }
+
+  void tell(RunResult& out) const;
+
+ private:
+  void make_roce(uint64_t seed) {
+    for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
+      RoceConfig c = s_.roce;
+      c.ports = s_.scenario.planes;
+      c.line_bps = static_cast<uint64_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i))) * 1'000'000;
+      c.size = s_.packet;
+      c.seed = seed;
+      hosts_[i]->use(std::make_unique<RoceBody>(c, static_cast<uint16_t>(i), s_.scenario.nodes, flows_, frames_,
+                                                hosts_[i]->events()));
+    }
+  }
+  void make_weft(uint64_t seed) {
+    std::vector<WeftBody*> bodies;
+    for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
+      ref::Config c = s_.weft;
+      c.ports = s_.scenario.planes;
+      c.line_mbps = static_cast<uint32_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i)));
+      c.mtu = s_.packet.payload;
+      c.overhead = s_.packet.overhead;
+      c.payload = false;
+      c.seed = seed * s_.scenario.nodes + i;
+      auto body = std::make_unique<WeftBody>(c, static_cast<uint16_t>(i), flows_, frames_, hosts_[i]->events());
+      bodies.push_back(body.get());
+      hosts_[i]->use(std::move(body));
+    }
+    connect(bodies, flows_);
+  }
+
+  Setting s_;
+  tb::FramePool frames_;  // before everything that holds frames
+  Flows flows_;
+  std::unique_ptr<tb::Kernel> kernel_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::unique_ptr<tb::Fabric> fabric_;
+};
+
+void World::tell(RunResult& out) const {
+  Metrics& m = out.metrics;
+  const std::vector<std::string> groups = groups_of(s_.traffic);
+  uint64_t unfinished = 0;
+  for (const FlowRecord& r : flows_.records) unfinished += r.completed == kNever || r.delivered == kNever;
+  m.emplace_back("unfinished", unfinished);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const std::string prefix = groups[g].empty() ? "" : groups[g] + ".";
+    std::vector<double> took;
+    double sum = 0, gbps = 0, first = HUGE_VAL, last = 0, begin = HUGE_VAL, bits = 0;
+    Ps all_active = kNever;  // until the first flow is in
+    for (const Flow& f : flows_.list) {
+      const FlowRecord& r = flows_.records[f.id];
+      if (f.group != g) continue;
+      all_active = std::min(all_active, r.delivered);
+      if (r.completed == kNever) continue;
+      const double t = us(r.completed - r.started), wire = static_cast<double>(s_.packet.wire_bytes(f.bytes)) * 8e-3;
+      took.push_back(t);
+      sum += t;
+      bits += wire;
+      gbps += wire / t;
+      begin = std::min(begin, us(r.started));
+      first = std::min(first, us(r.completed));
+      last = std::max(last, us(r.completed));
+    }
+    out.completion_us.insert(out.completion_us.end(), took.begin(), took.end());
+    if (took.empty()) continue;
+    const auto n = static_cast<double>(took.size());
+    std::sort(took.begin(), took.end());
+    m.emplace_back(prefix + "mean_us", sum / n);
+    m.emplace_back(prefix + "p50_us", quantile(took, 0.5));
+    m.emplace_back(prefix + "p99_us", quantile(took, 0.99));
+    m.emplace_back(prefix + "max_us", took.back());
+    m.emplace_back(prefix + "first_us", first);
+    m.emplace_back(prefix + "last_us", last);
+    m.emplace_back(prefix + "gbps", gbps / n);
+    m.emplace_back(prefix + "total_gbps", bits / (last - begin));
+    if (s_.window == 0) continue;
+    // Windows in which every flow still had something to send.
+    const auto windows = static_cast<size_t>(all_active == kNever ? 0 : all_active / s_.window);
+    double lowest = 1;
+    for (size_t w = 0; w < windows; ++w) {
+      std::vector<double> placed;
+      for (const Flow& f : flows_.list) {
+        const std::vector<uint64_t>& bytes = flows_.records[f.id].window_bytes;
+        if (f.group == g) placed.push_back(w < bytes.size() ? static_cast<double>(bytes[w]) : 0);
+      }
+      const double j = jain(placed);
+      if (w < 3) m.emplace_back(fmt::format("{}jain_{}", prefix, w + 1), j);
+      if (w >= 1) lowest = std::min(lowest, j);
+    }
+    if (windows >= 2) m.emplace_back(prefix + "jain_min_from_2", lowest);
+  }
+  if (s_.window != 0) {
+    for (const FlowRecord& r : flows_.records) {
+      std::vector<double>& line = out.gbps_over_time.emplace_back();
+      for (uint64_t bytes : r.window_bytes) line.push_back(static_cast<double>(bytes) * 8e-3 / us(s_.window));
+    }
+  }
+  BodyCounts c;
+  uint64_t handled = 0;
+  size_t state = 0;
+  for (const auto& host : hosts_) {
+    const BodyCounts b = host->body().counts();
+    c.data_sent += b.data_sent;
+    c.resent += b.resent;
+    c.needless += b.needless;
+    c.discarded += b.discarded;
+    c.acks_sent += b.acks_sent;
+    c.others_sent += b.others_sent;
+    c.timeouts += b.timeouts;
+    c.paths_failed += b.paths_failed;
+    handled += host->handled();
+    state = std::max(state, host->body().state_bytes());
+  }
+  const tb::FabricCounts f = fabric_->counts();
+  uint64_t hops = 0;
+  for (const tb::LinkCounts* link : fabric_->links()) hops += link->frames;
+  const std::pair<const char*, uint64_t> counts[] = {{"data", c.data_sent},
+                                                     {"resent", c.resent},
+                                                     {"needless", c.needless},
+                                                     {"discarded", c.discarded},
+                                                     {"acks", c.acks_sent},
+                                                     {"others", c.others_sent},
+                                                     {"timeouts", c.timeouts},
+                                                     {"paths_failed", c.paths_failed},
+                                                     {"drop_queue", f.drop_queue},
+                                                     {"drop_loss", f.drop_loss},
+                                                     {"drop_down", f.drop_down},
+                                                     {"ce_marked", f.ce_marked},
+                                                     {"events", handled + hops},
+                                                     {"host_state_bytes", state}};
+  for (const auto& [name, value] : counts) m.emplace_back(name, static_cast<double>(value));
+}
+
+}  // namespace
+
+RunResult run_one(const Setting& setting, BodyKind body, uint64_t seed) {
+  RunResult out;
+  const auto wall0 = std::chrono::steady_clock::now();
+  World world(setting, body, seed);
+  out.status = world.run();
+  world.tell(out);
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall0).count();
+  return out;
+}
+
+double jain(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (double v : values) {
+    sum += v;
+    squares += v * v;
+  }
+  return squares == 0 ? 0 : sum * sum / (squares * static_cast<double>(values.size()));
+}
+
+double value_of(const Metrics& metrics, const std::string& name) {
+  for (const auto& [n, v] : metrics)
+    if (n == name) return v;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace weft::eval

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run: a setting, a body, a seed; and what it showed. Runs share nothing, so many may go at once.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tb/eval/eval_config.h"
+
+namespace weft::eval {
+
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+struct RunResult {
+  tb::Status status;
+  Metrics metrics;                         // the same for the same seed
+  std::vector<double> completion_us;       // of each flow that completed, in the order of the flows
+  std::vector<std::vector<double>> gbps_over_time;  // [flow][window], payload placed, when windows are wanted
+  double wall_s = 0;
+};
+
+/// What one seed gives, whatever else the machine does.
+RunResult run_one(const Setting& setting, BodyKind body, uint64_t seed);
+
+/// Jain's index of fairness: 1 when all are equal, 1/n when one has everything. 0 when nobody has anything.
+double jain(const std::vector<double>& values);
+
+/// Value of a metric; none: NaN.
+double value_of(const Metrics& metrics, const std::string& name);
+
+}  // namespace weft::eval
