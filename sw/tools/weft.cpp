@@ -16,6 +16,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"sim", weft::tools::sim_command, "run a workload on a simulated cluster and check every byte"},
+    {"eval", weft::tools::eval_command, "compare transports at scale, with bounds, goals and plots"},
     {"trace", weft::tools::trace_command, "make a workload out of recorded traces"},
 };
 

@@ -58,7 +58,7 @@ Ps one_way_ps(const tb::Scenario& s, uint32_t src, uint32_t dst, uint32_t wire_b
   Ps extra = 0;
   for (const tb::HostConfig& h : f.host)
     for (uint32_t node : {src, dst})
-      if (node >= h.first && node <= h.last) extra += ns(h.extra_latency_ns);
+      if (node >= h.node && node <= h.last) extra += ns(h.extra_latency_ns);
   if (f.topology == tb::Topology::kFatTree) {
     const uint32_t pod = f.radix * f.radix;
     for (const tb::PodDistance& d : f.pods)

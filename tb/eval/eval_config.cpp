@@ -39,12 +39,6 @@ constexpr Sweepable kSweepable[] = {
     {"faults", 0, 1, true, "0: without the down times of the file, 1: with them"},
 };
 
-const Sweepable* sweepable(const std::string& key) {
-  for (const Sweepable& s : kSweepable)
-    if (key == s.key) return &s;
-  return nullptr;
-}
-
 bool need(TomlTable& t, const char* key, const char* what) {
   if (t.has(key)) return true;
   t.error(key, std::string(what) + " (the key is missing)");

@@ -9,7 +9,7 @@
 namespace weft::eval {
 
 Host::Host(uint16_t self, Flows& flows, Ps window)
-    : Process(Runs::kOnEvents), self_(self), flows_(flows), window_(window) {
+    : FabricHost(Runs::kOnEvents), self_(self), flows_(flows), window_(window) {
   for (const Flow& f : flows.list) {
     unfinished_ += (f.src == self) + (f.dst == self);
     if (f.src != self) continue;

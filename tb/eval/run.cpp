@@ -49,6 +49,7 @@ class World {
   }
 
   tb::Status run() {
+    if (!status_.ok()) return status_;
     while (kernel_->now() < s_.limit && kernel_->status().ok()) {
       kernel_->run_window(s_.limit);
       bool done = true;
@@ -73,6 +74,7 @@ class World {
     }
   }
   void make_weft(uint64_t seed) {
+    placement_ = std::make_unique<Placement>(flows_, s_.packet.payload);
     std::vector<WeftBody*> bodies;
     for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
       ref::Config c = s_.weft;
@@ -82,19 +84,22 @@ class World {
       c.overhead = s_.packet.overhead;
       c.payload = false;
       c.seed = seed * s_.scenario.nodes + i;
-      auto body = std::make_unique<WeftBody>(c, static_cast<uint16_t>(i), flows_, frames_, hosts_[i]->events());
+      auto body = std::make_unique<WeftBody>(c, static_cast<uint16_t>(i), flows_, *placement_, frames_,
+                                             hosts_[i]->events());
       bodies.push_back(body.get());
       hosts_[i]->use(std::move(body));
     }
-    connect(bodies, flows_);
+    if (status_.ok()) status_ = WeftBody::connect(bodies, flows_);
   }
 
   Setting s_;
   tb::FramePool frames_;  // before everything that holds frames
   Flows flows_;
+  std::unique_ptr<Placement> placement_;  // of Weft's
   std::unique_ptr<tb::Kernel> kernel_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::unique_ptr<tb::Fabric> fabric_;
+  tb::Status status_;
 };
 
 void World::tell(RunResult& out) const {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tb/eval/weft_body.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tb/fabric/fabric.h"
+#include "tb/sim/rng.h"
+
+namespace weft::eval {
+
+using tb::FrameKind;
+using tb::Status;
+
+Placement::Placement(const Flows& flows, uint32_t payload) : payload_(payload) {
+  uint64_t packets = 0;
+  for (const Flow& f : flows.list) {
+    first_.push_back(packets);
+    packets += (f.bytes + payload - 1) / payload;
+  }
+  bits_.assign(packets / 64 + 1, 0);
+}
+
+WeftBody::WeftBody(const ref::Config& config, uint16_t self, const Flows& flows, Placement& placement,
+                   tb::FramePool& frames, Events& events)
+    : self_(self),
+      payload_(config.mtu),
+      overhead_(config.overhead),
+      flows_(flows),
+      placement_(placement),
+      frames_(frames),
+      events_(events),
+      endpoint_(config, *this) {
+  endpoint_.add_region(kKey, uint64_t{1} << kFlowShift, flows.list.size() << kFlowShift, ref::kRemoteWrite);
+  uint32_t hosts = 0;
+  for (const Flow& f : flows.list) hosts = std::max({hosts, f.src + 1u, f.dst + 1u});
+  conn_of_.assign(size_t{hosts} * flows.lanes, kNone);
+}
+
+Status WeftBody::connect(std::vector<WeftBody*>& bodies, const Flows& flows) {
+  for (const Flow& f : flows.list) {
+    WeftBody &a = *bodies[f.src], &b = *bodies[f.dst];
+    if (a.conn_of_[a.slot(f.dst, f.lane)] != kNone) continue;
+    wire::Hello offer = a.endpoint_.offer();
+    // The wire allows payloads in multiples of 64. Those of an evaluation are as its scenario says, and the
+    // smaller of what both ends name counts: so name the next multiple.
+    offer.mtu = static_cast<uint16_t>((offer.mtu + 63) / 64 * 64);
+    wire::Hello answer = b.endpoint_.accept(offer, ref::Peer{f.src}, 0);
+    answer.mtu = offer.mtu;
+    const wire::Refusal refusal =
+        answer.refusal != wire::Refusal::NONE ? answer.refusal : a.endpoint_.connect(offer, answer, ref::Peer{f.dst}, 0);
+    if (refusal != wire::Refusal::NONE)
+      return Status::error(fmt::format("connection of hosts {} and {} refused: reason {}", f.src, f.dst,
+                                       static_cast<unsigned>(refusal)));
+    a.conn_of_[a.slot(f.dst, f.lane)] = offer.conn;
+    b.conn_of_[b.slot(f.src, f.lane)] = answer.conn;
+  }
+  return {};
+}
+
+void WeftBody::start(Ps now, const Flow& flow) {
+  now_ = now;
+  ref::WorkRequest w;
+  w.op = ref::WrOp::kWriteSignal;
+  w.id = flow.id;
+  w.length = static_cast<uint32_t>(flow.bytes);
+  w.remote_va = (uint64_t{flow.id} + 1) << kFlowShift;
+  w.rkey = kKey;
+  w.value = flow.id;
+  const wire::Err e = endpoint_.post(conn_of_[slot(flow.dst, flow.lane)], 0, w, now);
+  if (e != wire::Err::OK)
+    events_.broken(Status::error(fmt::format("flow {}: refused with error {}", flow.id, static_cast<unsigned>(e))));
+}
+
+void WeftBody::on_frame(Ps now, uint32_t port, const tb::Frame& frame) {
+  now_ = now;
+  ref::Packet packet = frame.packet<ref::Packet>();
+  packet.ce = frame.meta.ecn == tb::kEcnCe;
+  endpoint_.on_packet(now, port, packet);
+}
+
+bool WeftBody::next(Ps now, uint32_t port, bool paused, tb::FrameRef& frame) {
+  if (paused) return false;
+  now_ = now;
+  ref::Packet packet;
+  if (!endpoint_.next_packet(now, port, packet)) return false;
+  tb::FrameMeta meta;
+  meta.flow_hash = tb::mix64(uint64_t{self_} << 48 | uint64_t{packet.peer} << 32 | port << 16 | packet.sport);
+  meta.src_node = self_;
+  meta.dst_node = packet.peer;
+  meta.src_port = meta.dst_port = static_cast<uint8_t>(port);
+  if (packet.is_data()) {
+    meta.kind = FrameKind::kData;
+    meta.ecn = tb::kEcnEct0;
+    meta.wire_bytes = packet.payload_bytes + overhead_ - tb::kWireOverheadBytes;
+    // Host memory is not there: the address is the message's own.
+    if (packet.data.retx && packet.payload_bytes != 0) {
+      const auto flow = static_cast<uint32_t>((packet.data.va >> kFlowShift) - 1);
+      needless_ += placement_.has(placement_.packet(flow, packet.data.va & 0xffffffff));
+    }
+  } else {
+    meta.kind = packet.is_ack() ? FrameKind::kAck : FrameKind::kProbe;
+    meta.wire_bytes = static_cast<uint32_t>(ref::frame_bytes(packet));
+  }
+  frame = frames_.make_decoded(packet, meta);
+  return true;
+}
+
+void WeftBody::on_timer(Ps now) {
+  now_ = now;
+  endpoint_.on_timer(now);
+}
+
+bool WeftBody::read(std::uint64_t, std::uint8_t*, std::uint32_t) {
+  return true;
+}
+
+bool WeftBody::write(std::uint64_t va, const std::uint8_t*, std::uint32_t count) {
+  const auto flow = static_cast<uint32_t>((va >> kFlowShift) - 1);
+  const uint64_t offset = va & ((uint64_t{1} << kFlowShift) - 1);
+  const bool known = flow < flows_.list.size() && flows_.list[flow].dst == self_;
+  if (!known || offset % payload_ != 0 ||
+      count != std::min<uint64_t>(payload_, flows_.list[flow].bytes - std::min(offset, flows_.list[flow].bytes))) {
+    events_.broken(Status::error(fmt::format("host {}: {} bytes at {:#x} belong to no packet", self_, count, va)));
+    return true;
+  }
+  if (count == 0) return true;
+  const uint64_t packet = placement_.packet(flow, offset);
+  if (placement_.has(packet))
+    events_.broken(Status::error(fmt::format("flow {}: the packet at byte {} was placed twice", flow, offset)));
+  placement_.set(packet);
+  events_.placed(now_, flow, count);
+  return true;
+}
+
+void WeftBody::signal(std::uint16_t, std::uint32_t amount) {
+  events_.delivered(now_, amount);
+}
+
+void WeftBody::completed(const ref::Completion& c) {
+  if (c.what == ref::Completed::kRequest && c.status == wire::Err::OK)
+    events_.completed(now_, static_cast<uint32_t>(c.id));
+  else
+    events_.broken(Status::error(fmt::format("host {}: flow {} ended with error {}", self_, c.id,
+                                             static_cast<unsigned>(c.status))));
+}
+
+BodyCounts WeftBody::counts() const {
+  const ref::Counters& e = endpoint_.counters();
+  BodyCounts c;
+  c.data_sent = e.data_sent;
+  c.resent = e.resent;
+  c.needless = needless_;
+  c.discarded = e.drop[static_cast<size_t>(wire::Drop::STALE)] + e.drop[static_cast<size_t>(wire::Drop::EPOCH)];
+  c.acks_sent = e.acks_sent;
+  c.others_sent = e.probes_sent + e.fences_sent + e.answers_sent;
+  c.timeouts = e.timer_probes;
+  c.paths_failed = e.path_failed;
+  return c;
+}
+
+}  // namespace weft::eval
