@@ -60,6 +60,19 @@ class World {
   }
 
   void tell(RunResult& out) const;
+  // From the end of the first down time that has one to the end of the first window in which a byte was
+  // placed; NaN: there is none.
+  double recovery_us() const {
+    Ps up = kNever;
+    for (const tb::DownFault& d : s_.scenario.faults.down) up = std::min(up, d.to_ps);
+    size_t first = ~size_t{0};
+    const auto from = static_cast<size_t>((up + s_.window - 1) / s_.window);
+    for (const FlowRecord& r : flows_.records)
+      for (size_t w = from; up != kNever && w < r.window_bytes.size(); ++w)
+        if (r.window_bytes[w] != 0) first = std::min(first, w);
+    return first == ~size_t{0} ? std::numeric_limits<double>::quiet_NaN()
+                               : us(static_cast<Ps>(first + 1) * s_.window - up);
+  }
 
  private:
   void make_roce(uint64_t seed) {
@@ -139,6 +152,7 @@ void World::tell(RunResult& out) const {
     m.emplace_back(prefix + "last_us", last);
     m.emplace_back(prefix + "gbps", gbps / n);
     m.emplace_back(prefix + "total_gbps", bits / (last - begin));
+    m.emplace_back(prefix + "line_pct", 100 * bits / (last - begin) / s_.scenario.fabric.rate_gbps / s_.scenario.planes);
     if (s_.window == 0) continue;
     // Windows in which every flow still had something to send.
     const auto windows = static_cast<size_t>(all_active == kNever ? 0 : all_active / s_.window);
@@ -155,7 +169,19 @@ void World::tell(RunResult& out) const {
     }
     if (windows >= 2) m.emplace_back(prefix + "jain_min_from_2", lowest);
   }
+  if (groups.size() > 1) {
+    double low = HUGE_VAL, high = 0;
+    for (const std::string& g : groups) {
+      low = std::min(low, value_of(m, g + ".mean_us"));
+      high = std::max(high, value_of(m, g + ".mean_us"));
+    }
+    m.emplace_back("groups_apart_pct", 100 * (high - low) / low);
+    double last = 0;
+    for (const std::string& g : groups) last = std::max(last, value_of(m, g + ".last_us"));
+    m.emplace_back("last_us", last);
+  }
   if (s_.window != 0) {
+    if (const double back = recovery_us(); std::isfinite(back)) m.emplace_back("recovery_us", back);
     for (const FlowRecord& r : flows_.records) {
       std::vector<double>& line = out.gbps_over_time.emplace_back();
       for (uint64_t bytes : r.window_bytes) line.push_back(static_cast<double>(bytes) * 8e-3 / us(s_.window));
@@ -195,6 +221,7 @@ void World::tell(RunResult& out) const {
                                                      {"events", handled + hops},
                                                      {"host_state_bytes", state}};
   for (const auto& [name, value] : counts) m.emplace_back(name, static_cast<double>(value));
+  m.emplace_back("needless_pct", 100 * static_cast<double>(c.needless) / static_cast<double>(std::max<uint64_t>(c.data_sent, 1)));
 }
 
 }  // namespace

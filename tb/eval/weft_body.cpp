@@ -42,14 +42,11 @@ Status WeftBody::connect(std::vector<WeftBody*>& bodies, const Flows& flows) {
   for (const Flow& f : flows.list) {
     WeftBody &a = *bodies[f.src], &b = *bodies[f.dst];
     if (a.conn_of_[a.slot(f.dst, f.lane)] != kNone) continue;
-    wire::Hello offer = a.endpoint_.offer();
-    // The wire allows payloads in multiples of 64. Those of an evaluation are as its scenario says, and the
-    // smaller of what both ends name counts: so name the next multiple.
-    offer.mtu = static_cast<uint16_t>((offer.mtu + 63) / 64 * 64);
-    wire::Hello answer = b.endpoint_.accept(offer, ref::Peer{f.src}, 0);
-    answer.mtu = offer.mtu;
-    const wire::Refusal refusal =
-        answer.refusal != wire::Refusal::NONE ? answer.refusal : a.endpoint_.connect(offer, answer, ref::Peer{f.dst}, 0);
+    const wire::Hello offer = a.endpoint_.offer();
+    const wire::Hello answer = b.endpoint_.accept(offer, ref::Peer{f.src}, 0);
+    const wire::Refusal refusal = answer.refusal != wire::Refusal::NONE
+                                      ? answer.refusal
+                                      : a.endpoint_.connect(offer, answer, ref::Peer{f.dst}, 0);
     if (refusal != wire::Refusal::NONE)
       return Status::error(fmt::format("connection of hosts {} and {} refused: reason {}", f.src, f.dst,
                                        static_cast<unsigned>(refusal)));
@@ -134,8 +131,9 @@ bool WeftBody::write(std::uint64_t va, const std::uint8_t*, std::uint32_t count)
   return true;
 }
 
-void WeftBody::signal(std::uint16_t, std::uint32_t amount) {
+bool WeftBody::signal(std::uint16_t, std::uint32_t amount) {
   events_.delivered(now_, amount);
+  return true;
 }
 
 void WeftBody::completed(const ref::Completion& c) {

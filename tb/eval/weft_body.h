@@ -48,7 +48,7 @@ class WeftBody final : public Body, private ref::Env {
  private:
   bool read(std::uint64_t va, std::uint8_t* bytes, std::uint32_t count) override;
   bool write(std::uint64_t va, const std::uint8_t* bytes, std::uint32_t count) override;
-  void signal(std::uint16_t sem, std::uint32_t amount) override;
+  bool signal(std::uint16_t sem, std::uint32_t amount) override;
   void completed(const ref::Completion& c) override;
 
   static constexpr uint32_t kKey = 1, kNone = ~0u;
