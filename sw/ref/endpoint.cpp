@@ -11,7 +11,7 @@ namespace weft::ref {
 namespace {
 
 inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
-inline constexpr std::uint32_t kKnownCaps = 0xff;
+inline constexpr std::uint32_t kKnownCaps = 0x1ff;
 inline constexpr std::uint32_t kMaxDistance = 128;
 inline constexpr std::uint32_t kFirstSport = 0xc000;  // dynamic ports
 inline constexpr std::uint32_t kMaxRecvs = 0x7fff;    // posted on a stream: credits are 16 bits wide
@@ -172,6 +172,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.inflight.assign(n, 0);
   c.tx_port.assign(config.ports, TxPort{});
   c.rx_port.assign(config.ports, RxPort{});
+  c.ack_port.assign(config.ports, AckPort{});
   c.streams.clear();
   c.streams.resize(std::min(mine.streams, theirs.streams) + 1u);
   c.scout = static_cast<std::uint32_t>(draw() % n);
@@ -390,6 +391,10 @@ void Endpoint::on_timer(Ps now) {
         c.tx_port[t.index].pace_timer = false;
         if (c.has_data()) e.queue_conn(t.conn, t.index);
         break;
+      case TimerKind::kAck:
+        c.ack_port[t.index].timer = false;
+        if (c.ack_port[t.index].count != 0) e.queue_acks(t.conn, t.index);
+        break;
       case TimerKind::kHole: e.on_hole_timer(now, t.conn, t.index); break;
       case TimerKind::kKeep: e.on_keep_timer(now, t.conn); break;
       case TimerKind::kFlush:
@@ -434,7 +439,7 @@ double Endpoint::share_of_line(std::uint32_t conn, std::uint32_t port) const {
 std::size_t Endpoint::bytes_per_connection() const {
   const Impl& e = *impl_;
   return sizeof(Conn) + e.num_paths() * (sizeof(TxPath) + 2 * sizeof(std::uint32_t) + sizeof(RxPath)) +
-         e.config.ports * (sizeof(TxPort) + sizeof(RxPort)) + (e.config.streams + 1) * sizeof(Stream);
+         e.config.ports * (sizeof(TxPort) + sizeof(RxPort) + sizeof(AckPort)) + (e.config.streams + 1) * sizeof(Stream);
 }
 
 std::string Endpoint::state(std::uint32_t conn) const {

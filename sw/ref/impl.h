@@ -21,7 +21,7 @@ struct CtlEntry {
   std::uint8_t copies = 1;
 };
 
-enum class TimerKind : std::uint8_t { kPath, kPace, kHole, kKeep, kFlush };
+enum class TimerKind : std::uint8_t { kPath, kPace, kAck, kHole, kKeep, kFlush };
 
 struct Timer {
   Ps at = 0;
@@ -120,6 +120,16 @@ struct Endpoint::Impl {
 
   // settle.cpp
   void on_ack(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p);
+  /// What an ack says of one path.
+  struct PathNews {
+    std::uint32_t path;
+    std::uint8_t epoch;
+    std::uint32_t reach;         // PSNs below base that the history tells of
+    std::uint32_t ce_bytes;      // low 24 bits count
+    const std::uint32_t* echo;   // null: not told
+  };
+  bool any_lost = false;  // scratch of on_ack
+  bool take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news, const AckHeader& history);
   void on_fence_answer(Ps now, std::uint32_t conn, const Packet& p);
   struct Settled {
     std::uint32_t packets = 0, bytes = 0, lost_packets = 0, lost_bytes = 0, delivered = 0;
@@ -159,7 +169,9 @@ struct Endpoint::Impl {
                     bool took_receive = false);
   void flush_recvs(std::uint32_t conn, std::uint32_t stream);
   void offer_credits(std::uint32_t conn, std::uint32_t stream);
-  void ack_due(std::uint32_t conn, std::uint32_t path, bool gap);
+  void ack_due(std::uint32_t conn, std::uint32_t path, bool gap, bool urgent);
+  void queue_acks(std::uint32_t conn, std::uint32_t port);
+  bool build_ack(std::uint32_t conn, std::uint32_t port, Packet& out);
   void fill_ack(std::uint32_t conn, std::uint32_t path, Packet& out);
   void on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path);
 

@@ -5,7 +5,7 @@ namespace weft::ref {
 
 std::size_t frame_bytes(const Packet& p) {
   if (p.is_data()) return wire::kHdrDataBytes + ((p.payload_bytes + 3u) & ~3u) + wire::kIcrcBytes;
-  if (p.is_ack()) return wire::kHdrAckBytes + 4u * p.ack.hist_words + wire::kIcrcBytes;
+  if (p.is_ack()) return wire::kHdrAckBytes + 4u * p.ack.hist_words + wire::Wab::kBytes * p.ack.block_count + wire::kIcrcBytes;
   return wire::kHdrProbeBytes + wire::kIcrcBytes;
 }
 
@@ -37,7 +37,17 @@ std::size_t encode(std::uint8_t* out, wire::Route route, const Packet& p) {
     wah.share = p.ack.share;
     wah.credits = p.ack.credits;
     wah.status = p.ack.status;
-    return wire::write_ack(out, route, wire::make_bth(p.opcode, p.conn, p.ack.stream), wth, wah, p.ack.hist);
+    std::array<wire::Wab, wire::kMaxAckBlocks> blocks;
+    for (unsigned i = 0; i < p.ack.block_count; ++i) {
+      const AckBlock& b = p.ack.blocks[i];
+      blocks[i].path = b.path;
+      blocks[i].epoch = b.epoch;
+      blocks[i].base = b.base;
+      blocks[i].ce_bytes = b.ce_bytes;
+      blocks[i].hist = b.hist;
+    }
+    return wire::write_ack(out, route, wire::make_bth(p.opcode, p.conn, p.ack.stream), wth, wah, p.ack.hist,
+                           std::span<const wire::Wab>(blocks.data(), p.ack.block_count));
   }
   return wire::write_probe(out, route, wire::make_bth(p.opcode, p.conn, p.psn), wth);
 }
@@ -76,6 +86,11 @@ Packet decode(const wire::Parsed& f) {
     p.ack.status = static_cast<std::uint8_t>(f.wah.status);
     p.ack.hist_words = f.wah.hist_words;
     p.ack.hist = f.hist;
+    p.ack.block_count = f.wah.blocks;
+    for (unsigned i = 0; i < f.wah.blocks; ++i) {
+      const wire::Wab& b = f.blocks[i];
+      p.ack.blocks[i] = {b.base, b.ce_bytes, b.hist, b.path, b.epoch};
+    }
   }
   return p;
 }

@@ -23,6 +23,14 @@ struct DataHeader {  // WDH
   bool retx;
 };
 
+struct AckBlock {  // WAB: one more path
+  std::uint32_t base;
+  std::uint32_t ce_bytes;  // low 24 bits
+  std::uint32_t hist;
+  std::uint8_t path;
+  std::uint8_t epoch;
+};
+
 struct AckHeader {  // WAH and BTH.PSN; history as in wire::Parsed: bit 31 of word 0 is PSN base-1
   std::uint32_t base;
   std::uint32_t ce_bytes;
@@ -33,7 +41,9 @@ struct AckHeader {  // WAH and BTH.PSN; history as in wire::Parsed: bit 31 of wo
   std::uint16_t stream;
   std::uint8_t status;
   std::uint8_t hist_words;  // words on the wire; the others of `hist` are all ones
+  std::uint8_t block_count;
   std::array<std::uint32_t, wire::kHistWords> hist;
+  std::array<AckBlock, wire::kMaxAckBlocks> blocks;
 };
 
 struct Packet {
@@ -57,7 +67,7 @@ struct Packet {
   bool is_data() const { return opcode < wire::Opcode::ACK; }
   bool is_ack() const { return opcode == wire::Opcode::ACK || opcode == wire::Opcode::FENCE_ANSWER; }
 };
-static_assert(std::is_trivially_copyable_v<Packet> && sizeof(Packet) <= 96);
+static_assert(std::is_trivially_copyable_v<Packet> && sizeof(Packet) <= 168);
 
 /// Bytes from Ethernet to the ICRC that encode() writes for `p`.
 std::size_t frame_bytes(const Packet& p);

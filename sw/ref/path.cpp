@@ -262,7 +262,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   set_state(conn, path, PathState::kFailed);
   t.epoch = (t.epoch + 1) & 0xff;
   t.next = t.base = 0;
-  t.ce_seen = t.rx_seen = 0;
+  t.ce_seen = 0;
   t.confirmed = 0;  // W5: a probe opens the epoch, data waits for its ack
   t.slow_start = 1;
   t.last_probe = 0;

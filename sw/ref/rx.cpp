@@ -41,12 +41,81 @@ constexpr std::uint32_t reverse(std::uint32_t x) {
 
 }  // namespace
 
-void Endpoint::Impl::ack_due(std::uint32_t conn, std::uint32_t path, bool gap) {
-  RxPath& r = conns[conn].rx[path];
+/// The path owes an ack. It goes at once when it says that something was lost, answers a probe or ends a
+/// message, else with those of a few more paths.
+void Endpoint::Impl::ack_due(std::uint32_t conn, std::uint32_t path, bool gap, bool urgent) {
+  Conn& c = conns[conn];
+  RxPath& r = c.rx[path];
+  const std::uint32_t port = port_of(path);
+  AckPort& a = c.ack_port[port];
   if (gap) r.gap = 1;
-  if (r.due) return;
-  r.due = 1;
-  push_ctl(port_of(path), {conn, static_cast<std::uint8_t>(path), 0, Ctl::kAck, 1});
+  if (!r.due && a.count < a.owed.size()) {
+    r.due = 1;
+    a.owed[a.count++] = static_cast<std::uint8_t>(path);
+  }
+  // With no place left in the frame that is about to leave, the path's turn comes behind it.
+  if (!r.due) {
+    r.due = 1;
+    push_ctl(port, {conn, static_cast<std::uint8_t>(path), 1, Ctl::kAck, 1});
+    return;
+  }
+  if (urgent || !a.urgent) a.main = static_cast<std::uint8_t>(path);
+  a.urgent |= urgent;
+  const std::uint32_t together = (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0 ? config.tuning.ack_paths : 1;
+  if (urgent || a.count >= together) {
+    queue_acks(conn, port);
+  } else if (!a.timer) {
+    a.timer = true;
+    const double hold = config.tuning.ack_hold_pkts * pkt / line * kNs;
+    push_timer({now + static_cast<Ps>(hold), 0, conn, static_cast<std::uint8_t>(port), TimerKind::kAck, c.incarnation});
+  }
+}
+
+void Endpoint::Impl::queue_acks(std::uint32_t conn, std::uint32_t port) {
+  AckPort& a = conns[conn].ack_port[port];
+  if (a.queued) return;
+  a.queued = true;
+  push_ctl(port, {conn, 0, 0, Ctl::kAck, 1});
+}
+
+bool Endpoint::Impl::build_ack(std::uint32_t conn, std::uint32_t port, Packet& out) {
+  Conn& c = conns[conn];
+  AckPort& a = c.ack_port[port];
+  a.queued = false;
+  if (a.count == 0) return false;
+  const bool blocks = (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0;
+  const std::uint32_t main = blocks ? a.main : a.owed[0];
+  const bool lossy = ports[port].loss >= config.tuning.double_loss;
+  out.path = static_cast<std::uint8_t>(main);
+  out.sport = c.tx[main].sport;
+  fill_ack(conn, main, out);
+  AckPort left;  // what goes with the next frame: the same again where a loss is reported and much is lost
+  left.main = a.main;
+  left.timer = a.timer;
+  bool again = false;
+  for (unsigned i = 0; i < a.count; ++i) {
+    const std::uint32_t path = a.owed[i];
+    RxPath& r = c.rx[path];
+    const bool here = path == main || (blocks && out.ack.block_count < out.ack.blocks.size());
+    if (here && path != main) {
+      AckBlock& b = out.ack.blocks[out.ack.block_count++];
+      Packet full;
+      fill_ack(conn, path, full);
+      b = {full.ack.base, full.ack.ce_bytes & 0xffffff, full.ack.hist[0], static_cast<std::uint8_t>(path),
+           static_cast<std::uint8_t>(r.epoch)};
+    }
+    if (here && !(r.gap && lossy)) {
+      r.due = r.gap = 0;
+      continue;
+    }
+    again |= here;
+    r.gap = 0;
+    left.owed[left.count++] = static_cast<std::uint8_t>(path);
+  }
+  a = left;
+  if (again) ++count.acks_doubled;
+  if (a.count != 0) queue_acks(conn, port);
+  return true;
 }
 
 void Endpoint::Impl::fill_ack(std::uint32_t conn, std::uint32_t path, Packet& out) {
@@ -70,6 +139,7 @@ void Endpoint::Impl::fill_ack(std::uint32_t conn, std::uint32_t path, Packet& ou
     for (unsigned i = 0; i < 4; ++i) h[i] = h[i] >> n | (i < 3 ? h[i + 1] : ~std::uint64_t{0}) << (64 - n);
     hold -= n;
   }
+  a.block_count = 0;
   a.hist_words = 0;
   for (unsigned w = 0; w < wire::kHistWords; ++w) {
     a.hist[w] = reverse(static_cast<std::uint32_t>(h[w / 2] >> (w % 2 * 32)));
@@ -102,7 +172,7 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
       drop(Drop::STALE);
       if (!is_data) {  // W3: dropped, but answered
         if (clock_diff(p.timestamp, r.echo) > 0) r.echo = p.timestamp;
-        ack_due(conn, p.path, false);
+        ack_due(conn, p.path, false, true);
       }
       return;
     }
@@ -147,7 +217,7 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     ++count.probes_taken;
   }
   if (ahead >= 0 || clock_diff(p.timestamp, r.echo) > 0) r.echo = p.timestamp;
-  ack_due(conn, p.path, gap);
+  ack_due(conn, p.path, gap, gap || !is_data || !p.data.more);
 }
 
 /// A hole has been open long enough.
@@ -163,7 +233,7 @@ void Endpoint::Impl::on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     push_timer({now + config.tuning.hole_timeout, 0, conn, static_cast<std::uint8_t>(path), TimerKind::kHole,
                 c.incarnation});
   }
-  ack_due(conn, path, true);
+  ack_due(conn, path, true, true);
 }
 
 Err Endpoint::Impl::check_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes,

@@ -106,58 +106,62 @@ void Endpoint::Impl::learn_credits(std::uint32_t conn, std::uint32_t stream, std
   stream_ready(conn, stream);
 }
 
-void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p) {
+/// Settles a path and moves its window. False: the news is old, or no news.
+bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news, const AckHeader& a) {
   Conn& c = conns[conn];
-  TxPath& t = c.tx[p.path];
+  TxPath& t = c.tx[news.path];
   TxPort& tp = c.tx_port[port];
-  const AckHeader& a = p.ack;
-  const auto state = static_cast<PathState>(t.state);
-  if (p.epoch != t.epoch || state == PathState::kFencing) return drop(Drop::ACK_OLD);
+  const auto refuse = [&](Drop reason) {
+    drop(reason);
+    return false;
+  };
+  if (news.epoch != t.epoch || static_cast<PathState>(t.state) == PathState::kFencing) return refuse(Drop::ACK_OLD);
   const std::int32_t ahead = psn_diff(a.base, t.base);
-  if (ahead < 0) return drop(Drop::ACK_OLD);
-  if (psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
-  const std::uint32_t now_ns = clock(now);
-  const std::int32_t rtt = clock_diff(now_ns, a.echo);
-  const bool answers = t.probe_out && clock_diff(a.echo, t.probe_ts) >= 0;
-  if (ahead == 0 && !answers) return drop(Drop::ACK_OLD);
-  if (rtt < 0) return drop(Drop::ACK_BAD);  // echoes what was never sent
-  ++count.acks_taken;
-  c.heard = now;
-  if (c.acked_ts == 0 || clock_diff(a.echo, c.acked_ts) > 0) c.acked_ts = a.echo;
+  if (ahead < 0) return refuse(Drop::ACK_OLD);
+  if (psn_diff(a.base, t.next) > 0) return refuse(Drop::ACK_BAD);
+  // A block without a clock answers a probe when it tells that just that one arrived.
+  const bool answers = t.probe_out && (news.echo != nullptr ? clock_diff(*news.echo, t.probe_ts) >= 0
+                                                            : t.last_probe && a.base == t.next && arrived(a, 0));
+  if (ahead == 0 && !answers) return refuse(Drop::ACK_OLD);
+  if (static_cast<std::uint32_t>(ahead) > news.reach) {
+    // It does not tell enough: a probe is answered in full.
+    queue_probe(conn, news.path, 1);
+    return refuse(Drop::ACK_OLD);
+  }
+  const std::int32_t rtt = news.echo != nullptr ? clock_diff(clock(now), *news.echo) : static_cast<std::int32_t>(tp.srtt);
+  if (rtt < 0) return refuse(Drop::ACK_BAD);  // echoes what was never sent
 
-  const bool limited = c.inflight[p.path] + pkt > c.cwnd[p.path];
-  const std::uint32_t flying = c.inflight[p.path];
-  const Settled s = settle(conn, p.path, a.base, a);
-  sample_rtt(c, port, static_cast<std::uint32_t>(rtt));
+  const bool limited = c.inflight[news.path] + pkt > c.cwnd[news.path];
+  const std::uint32_t flying = c.inflight[news.path];
+  const Settled s = settle(conn, news.path, a.base, a);
+  if (news.echo != nullptr) sample_rtt(c, port, static_cast<std::uint32_t>(rtt));
 
   // The counters only grow, and by no more than what was on its way.
-  std::uint32_t marked = a.ce_bytes - t.ce_seen;
-  const std::uint32_t got = a.rx_bytes - t.rx_seen;
-  t.ce_seen = a.ce_bytes;
-  t.rx_seen = a.rx_bytes;
-  const std::uint32_t delivered = s.bytes - s.lost_bytes;
-  const bool lies = got > flying || marked > got;
+  std::uint32_t marked = (news.ce_bytes - t.ce_seen) & 0xffffff;
+  t.ce_seen = news.ce_bytes;
+  const bool lies = marked > flying;
   if (lies) {
     ++count.refused_counters;
     marked = 0;
   }
   count.marked_bytes += marked;
+  const std::uint32_t delivered = s.bytes - s.lost_bytes;
   const std::uint32_t unmarked = !lies && delivered > marked ? delivered - marked : 0;
   if (s.lost_bytes != 0 && rtt > config.tuning.loss_rtts * tp.min_rtt) marked += s.lost_bytes;
 
-  if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
-    std::uint32_t share = a.share;
-    if (share > line_share || share < line_share >> 16) {
-      ++count.refused_share;
-      share = std::clamp(share, std::max(1u, line_share >> 16), line_share);
-    }
-    if (share != tp.share) {
-      tp.share = share;
+  // Calm: nothing marked for a while, so few paths do.
+  if (marked != 0) {
+    tp.calm_bytes = 0;
+    if (tp.calm) {
+      tp.calm = false;
       update_cap(c, port);
     }
+  } else if (!tp.calm && (tp.calm_bytes += delivered) > config.tuning.calm_caps * tp.cap) {
+    tp.calm = true;
+    update_cap(c, port);
   }
 
-  std::uint32_t& window = c.cwnd[p.path];
+  std::uint32_t& window = c.cwnd[news.path];
   if (marked != 0) {
     t.slow_start = 0;
     const auto cut = static_cast<std::uint32_t>(config.tuning.decrease * marked);
@@ -178,24 +182,64 @@ void Endpoint::Impl::on_ack(Ps now, std::uint32_t conn, std::uint32_t port, cons
   }
   window = std::clamp(window, pkt, std::max(pkt, tp.cap));
 
+  // A path that answers is alive.
   const bool waited = t.probe_out;
-  if (answers) t.probe_out = 0;
+  if (answers || news.echo == nullptr) t.probe_out = 0;
   t.unanswered = 0;
   t.timeouts = 0;
   t.confirmed = 1;
-  judge_path(conn, p.path, now, s, answers);
-  if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, p.path, now, 2 * tp.srtt);
+  judge_path(conn, news.path, now, s, answers);
+  if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, news.path, now, 2 * tp.srtt);
+  any_lost |= s.lost_packets != 0;
+  return true;
+}
 
-  if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS))
-    return fail_connection(conn, now, static_cast<wire::Err>(a.status));
-  learn_credits(conn, a.stream, a.credits);
+void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, const Packet& p) {
+  Conn& c = conns[conn];
+  TxPort& tp = c.tx_port[port];
+  const AckHeader& a = p.ack;
+  any_lost = false;
+  bool news = false;
+  if (take_news(conn, port, {p.path, p.epoch, wire::kHistBits, a.ce_bytes & 0xffffff, &a.echo}, a)) {
+    news = true;
+    if (c.acked_ts == 0 || clock_diff(a.echo, c.acked_ts) > 0) c.acked_ts = a.echo;
+    if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
+      std::uint32_t share = a.share;
+      if (share > line_share || share < line_share >> 16) {
+        ++count.refused_share;
+        share = std::clamp(share, std::max(1u, line_share >> 16), line_share);
+      }
+      if (share != tp.share) {
+        tp.share = share;
+        update_cap(c, port);
+      }
+    }
+    if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS))
+      return fail_connection(conn, now_, static_cast<wire::Err>(a.status));
+    learn_credits(conn, a.stream, a.credits);
+  }
+  for (unsigned i = 0; i < a.block_count; ++i) {
+    const AckBlock& b = a.blocks[i];
+    if (b.path >= num_paths() || port_of(b.path) != port) {
+      drop(Drop::ACK_BAD);
+      continue;
+    }
+    AckHeader h;
+    h.base = b.base;
+    h.hist.fill(~std::uint32_t{0});
+    h.hist[0] = b.hist;
+    news |= take_news(conn, port, {b.path, b.epoch, 32, b.ce_bytes, nullptr}, h);
+  }
+  if (!news) return;
+  ++count.acks_taken;
+  c.heard = now_;
   while (!done_queues.empty()) {
     const std::uint32_t q = done_queues.back();
     done_queues.pop_back();
     complete_stream(conn, q);
   }
   if (c.state != ConnState::kOpen || !c.has_data()) return;
-  if (s.lost_packets != 0)
+  if (any_lost)
     make_ready(conn);
   else
     queue_conn(conn, port);

@@ -36,7 +36,7 @@ struct TxPath {
   std::uint32_t probe_out : 1;     // a probe waits for its answer
   std::uint32_t probe_due : 1;     // a probe waits to be sent
   std::uint32_t head, tail;        // descriptors of unsettled data packets, in order of PSN
-  std::uint32_t ce_seen, rx_seen;  // receiver's counters in the last ack
+  std::uint32_t ce_seen;           // receiver's counter in the last ack, 24 bits
   std::uint32_t deadline;          // ns: when the path's silence ends
   std::uint32_t armed;             // ns: when the timer looks at it
   std::uint32_t probe_ts;          // ns: when the last probe left
@@ -191,6 +191,8 @@ struct TxPort {
   std::uint32_t inflight = 0;                       // bytes, suspect paths left out
   std::uint32_t min_rtt = 0, srtt = 0, rttvar = 0;  // ns; 0: no sample
   std::uint32_t share = 0;                          // granted, 2^-16 byte/ns
+  std::uint32_t calm_bytes = 0;  // acked since the last mark
+  bool calm = false;
   std::uint16_t active = 0;                         // paths in use
   bool queued = false;                              // in the port's ready heap
   bool pace_timer = false;
@@ -203,6 +205,16 @@ struct RxPort {
   std::uint32_t leave_ts = 0;                   // clock of the packet that said so
   float reserve = 0;                            // byte/ns kept for it while limited
   bool active = false, fresh = false, leaving = false, limited = false;
+};
+
+/// Paths of a port whose acks are owed: they wait a little for each other and leave in one frame.
+struct AckPort {
+  std::array<std::uint8_t, 1 + wire::kMaxAckBlocks> owed{};
+  std::uint8_t count = 0;
+  std::uint8_t main = 0;   // the path that the frame reports in full: the urgent one, else the latest
+  bool urgent = false;
+  bool queued = false;     // about to leave
+  bool timer = false;
 };
 
 enum class ConnState : std::uint8_t { kClosed, kOffered, kOpen, kFailing, kFailed };
@@ -234,6 +246,7 @@ struct Conn {
   std::vector<RxPath> rx;
   std::vector<TxPort> tx_port;
   std::vector<RxPort> rx_port;
+  std::vector<AckPort> ack_port;
   std::vector<Stream> streams;  // the last one is that of replies
 
   bool has_data() const { return resend_head != kNil || ready_head != kNil; }

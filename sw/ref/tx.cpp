@@ -103,13 +103,19 @@ void Endpoint::Impl::update_cap(Conn& c, std::uint32_t port) {
   } else {
     const double rate = t.share / 65536.0;
     cap = static_cast<std::uint64_t>(config.tuning.cap_rtts * rate * t.min_rtt) + pkt;
-    per_path = config.tuning.path_pkts;
+    per_path = t.calm ? config.tuning.calm_path_pkts : config.tuning.path_pkts;
   }
   t.cap = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(cap, pkt, 1u << 30));
   const std::uint32_t active = std::clamp(t.cap / (per_path * pkt), 1u, config.paths);
   for (std::uint32_t i = t.active; i < active; ++i) {
     std::uint32_t& w = c.cwnd[port * config.paths + i];
     if (w == 0) w = std::max(pkt, t.cap / active);
+  }
+  if (active < t.active) {  // the few carry what the many did
+    for (std::uint32_t i = 0; i < active; ++i) {
+      std::uint32_t& w = c.cwnd[port * config.paths + i];
+      w = std::max(w, t.calm ? t.cap / active : 0);
+    }
   }
   t.active = static_cast<std::uint16_t>(active);
 }
@@ -401,15 +407,13 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
     switch (e.kind) {
       case Ctl::kAck:
         out.opcode = Opcode::ACK;
-        out.sport = t.sport;
-        fill_ack(e.conn, e.path, out);
-        r.due = 0;
-        if (r.gap && p.loss >= config.tuning.double_loss) {
-          r.due = 1;  // where much is lost, what reports a loss goes twice
-          ++count.acks_doubled;
-          p.ctl.push(e);
+        if (e.carrier == 0) {
+          if (!build_ack(e.conn, port, out)) break;
+        } else {
+          out.sport = t.sport;
+          fill_ack(e.conn, e.path, out);
+          r.due = r.gap = 0;
         }
-        r.gap = 0;
         ++count.acks_sent;
         return true;
       case Ctl::kProbe: {

@@ -142,15 +142,19 @@ std::size_t write_probe(std::uint8_t* out, const Route& route, Bth bth, const Wt
 }
 
 std::size_t write_ack(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth, Wah wah,
-                      const std::array<std::uint32_t, kHistWords>& hist) {
+                      const std::array<std::uint32_t, kHistWords>& hist, std::span<const Wab> blocks) {
   bth.pad = 0;
   wah.version = kWeftVersion;
   const std::size_t words = std::min<std::size_t>(wah.hist_words, kHistWords);
-  const std::size_t bytes = kHdrAckBytes + 4 * words + kIcrcBytes;
+  const std::size_t count = std::min<std::size_t>(blocks.size(), kMaxAckBlocks);
+  wah.blocks = static_cast<std::uint8_t>(count);
+  const std::size_t bytes = kHdrAckBytes + 4 * words + count * Wab::kBytes + kIcrcBytes;
   write_front(out, route, bth, bytes);
   wth.pack(out + kWth);
   wah.pack(out + kExt);
   for (std::size_t i = 0; i < words; ++i) detail::put_be<4>(out + kHdrAckBytes + 4 * i, hist[i]);
+  for (std::size_t i = 0; i < count; ++i)
+    blocks[i].pack(out + kHdrAckBytes + 4 * words + i * Wab::kBytes);
   write_icrc({out, bytes});
   return bytes;
 }
@@ -169,7 +173,7 @@ Frame build_probe(const Route& route, const Bth& bth, const Wth& wth) {
 
 Frame build_ack(const Route& route, const Bth& bth, const Wth& wth, const Wah& wah,
                 const std::array<std::uint32_t, kHistWords>& hist) {
-  Frame f(kHdrAckBytes + 4 * kHistWords + kIcrcBytes);
+  Frame f(kMaxAckFrameBytes);
   f.resize(write_ack(f.data(), route, bth, wth, wah, hist));
   return f;
 }
@@ -252,11 +256,17 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
     f.wah = Wah::unpack(frame.data() + kExt);
     if (f.wah.version != kWeftVersion) return refuse(Drop::VERSION);
     if (f.bth.pad != 0) return refuse(Drop::PAD);
-    if (f.wah.hist_words > kHistWords || body != 4U * f.wah.hist_words) return refuse(Drop::ACK_BAD);
+    // Nodes without the capability do not look at `blocks`.
+    const std::size_t blocks = port.whole_protocol ? f.wah.blocks : 0;
+    if (f.wah.hist_words > kHistWords || blocks > kMaxAckBlocks ||
+        body != 4U * f.wah.hist_words + blocks * Wab::kBytes)
+      return refuse(Drop::ACK_BAD);
     f.hist.fill(0xffffffff);
     for (std::size_t i = 0; i < f.wah.hist_words; ++i) {
       f.hist[i] = static_cast<std::uint32_t>(detail::get_be<4>(frame.data() + head + 4 * i));
     }
+    for (std::size_t i = 0; i < blocks; ++i)
+      f.blocks[i] = Wab::unpack(frame.data() + head + 4 * f.wah.hist_words + i * Wab::kBytes);
   } else {
     if (body != 0 || f.bth.pad != 0) return refuse(Drop::PAD);
   }

@@ -24,6 +24,8 @@ inline constexpr std::size_t kIcrcBytes = 4;
 inline constexpr std::size_t kHistWords = kHistBits / 32;
 inline constexpr std::size_t kMinFrameBytes = kHdrProbeBytes + kIcrcBytes;
 inline constexpr std::size_t kMaxFrameBytes = kHdrDataBytes + kMaxPayload + kIcrcBytes;
+inline constexpr std::size_t kMaxAckFrameBytes =
+    kHdrAckBytes + 4 * kHistWords + kMaxAckBlocks * Wab::kBytes + kIcrcBytes;
 
 /// CRC-32 of Ethernet (reflected 0xedb88320) over `bytes`, continuing from register `state`: start with ~0,
 /// invert the last state for the checksum. About one byte a cycle and better (8 bytes a step).
@@ -60,9 +62,10 @@ Bth make_bth(Opcode opcode, std::uint32_t dqpn, std::uint32_t psn);
 std::size_t write_data(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth, Wdh wdh,
                        Bytes payload);
 std::size_t write_probe(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth);
-/// Bit 31 of hist[0] is PSN base-1. wah.hist_words words are sent (at most 8).
+/// Bit 31 of hist[0] is PSN base-1. wah.hist_words words are sent (at most 8), then the blocks (at most
+/// kMaxAckBlocks), which set wah.blocks.
 std::size_t write_ack(std::uint8_t* out, const Route& route, Bth bth, const Wth& wth, Wah wah,
-                      const std::array<std::uint32_t, kHistWords>& hist);
+                      const std::array<std::uint32_t, kHistWords>& hist, std::span<const Wab> blocks = {});
 Frame build_data(const Route& route, const Bth& bth, const Wth& wth, const Wdh& wdh, Bytes payload);
 Frame build_probe(const Route& route, const Bth& bth, const Wth& wth);
 Frame build_ack(const Route& route, const Bth& bth, const Wth& wth, const Wah& wah,
@@ -86,6 +89,7 @@ struct Parsed {
   Wdh wdh;                                       // Layout::DATA only
   Wah wah;                                       // Layout::ACK only
   std::array<std::uint32_t, kHistWords> hist{};  // Layout::ACK only, words not sent are all ones
+  std::array<Wab, kMaxAckBlocks> blocks{};       // Layout::ACK only, wah.blocks of them
   Bytes payload;                                 // Layout::DATA only, without pad; points into the frame
 };
 

@@ -301,7 +301,7 @@ module weft_tx_hdr
     };
     wah = '{
         hist_words: hist_words_q,
-        resv: '0,
+        blocks: '0,
         base: ack_q.base,
         ce_bytes: ack_q.ce_bytes,
         rx_bytes: ack_q.rx_bytes,
