@@ -40,9 +40,9 @@ struct Tuning {
   // Scheduler: bytes a connection may send before the next in age gets its turn.
   std::uint32_t turn_bytes = 524'288;
   // Acks and probes.
-  std::uint32_t ack_paths = 4;    // paths that one ack reports, 1 to 5
-  std::uint32_t ack_hold_pkts = 4;// packet times that a path waits for others to share its ack
-  double double_loss = 0.003;  // loss at the port from which gap acks and tail probes go out twice
+  std::uint32_t ack_paths = 4;      // paths that one ack reports, 1 to 5
+  std::uint32_t ack_hold_pkts = 4;  // packet times that a path waits for others to share its ack
+  double double_loss = 0.003;       // loss at the port from which gap acks and tail probes go out twice
   Ps probe_min = 2 * kUs;
   Ps hole_timeout = 50 * kUs;  // reorder distance > 0: a hole is open so long at most
   // Failure.
@@ -64,7 +64,7 @@ struct Config {
   std::uint32_t overhead = wire::kWinOverhead;  // bytes a data packet counts beyond its payload
   std::uint32_t distance = 0;                   // reorder distance D of the receiver, packets, <= 128
   Ps rtt_init = 14 * kUs;                       // round trip assumed before the first sample
-  std::uint32_t caps = 0x1ff;                    // what this end offers (enum cap)
+  std::uint32_t caps = 0x1ff;                   // what this end offers (enum cap)
   std::uint32_t needs = 0;                      // what it insists on
   bool payload = true;     // false: payloads are counted, not carried; Env::write gets no bytes
   std::uint64_t seed = 1;  // start PSNs and source ports

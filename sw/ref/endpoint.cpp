@@ -439,7 +439,8 @@ double Endpoint::share_of_line(std::uint32_t conn, std::uint32_t port) const {
 std::size_t Endpoint::bytes_per_connection() const {
   const Impl& e = *impl_;
   return sizeof(Conn) + e.num_paths() * (sizeof(TxPath) + 2 * sizeof(std::uint32_t) + sizeof(RxPath)) +
-         e.config.ports * (sizeof(TxPort) + sizeof(RxPort) + sizeof(AckPort)) + (e.config.streams + 1) * sizeof(Stream);
+         e.config.ports * (sizeof(TxPort) + sizeof(RxPort) + sizeof(AckPort)) +
+         (e.config.streams + 1) * sizeof(Stream);
 }
 
 std::string Endpoint::state(std::uint32_t conn) const {

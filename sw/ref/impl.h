@@ -124,9 +124,9 @@ struct Endpoint::Impl {
   struct PathNews {
     std::uint32_t path;
     std::uint8_t epoch;
-    std::uint32_t reach;         // PSNs below base that the history tells of
-    std::uint32_t ce_bytes;      // low 24 bits count
-    const std::uint32_t* echo;   // null: not told
+    std::uint32_t reach;        // PSNs below base that the history tells of
+    std::uint32_t ce_bytes;     // low 24 bits count
+    const std::uint32_t* echo;  // null: not told
   };
   bool any_lost = false;  // scratch of on_ack
   bool take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news, const AckHeader& history);

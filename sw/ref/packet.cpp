@@ -5,7 +5,9 @@ namespace weft::ref {
 
 std::size_t frame_bytes(const Packet& p) {
   if (p.is_data()) return wire::kHdrDataBytes + ((p.payload_bytes + 3u) & ~3u) + wire::kIcrcBytes;
-  if (p.is_ack()) return wire::kHdrAckBytes + 4u * p.ack.hist_words + wire::Wab::kBytes * p.ack.block_count + wire::kIcrcBytes;
+  if (p.is_ack())
+    return wire::kHdrAckBytes + 4u * p.ack.hist_words + wire::Wab::kBytes * p.ack.block_count +
+           wire::kIcrcBytes;
   return wire::kHdrProbeBytes + wire::kIcrcBytes;
 }
 

@@ -61,13 +61,15 @@ void Endpoint::Impl::ack_due(std::uint32_t conn, std::uint32_t path, bool gap, b
   }
   if (urgent || !a.urgent) a.main = static_cast<std::uint8_t>(path);
   a.urgent |= urgent;
-  const std::uint32_t together = (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0 ? config.tuning.ack_paths : 1;
+  const std::uint32_t together =
+      (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0 ? config.tuning.ack_paths : 1;
   if (urgent || a.count >= together) {
     queue_acks(conn, port);
   } else if (!a.timer) {
     a.timer = true;
     const double hold = config.tuning.ack_hold_pkts * pkt / line * kNs;
-    push_timer({now + static_cast<Ps>(hold), 0, conn, static_cast<std::uint8_t>(port), TimerKind::kAck, c.incarnation});
+    push_timer({now + static_cast<Ps>(hold), 0, conn, static_cast<std::uint8_t>(port), TimerKind::kAck,
+                c.incarnation});
   }
 }
 

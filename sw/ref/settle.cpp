@@ -107,7 +107,8 @@ void Endpoint::Impl::learn_credits(std::uint32_t conn, std::uint32_t stream, std
 }
 
 /// Settles a path and moves its window. False: the news is old, or no news.
-bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news, const AckHeader& a) {
+bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news,
+                               const AckHeader& a) {
   Conn& c = conns[conn];
   TxPath& t = c.tx[news.path];
   TxPort& tp = c.tx_port[port];
@@ -115,20 +116,23 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
     drop(reason);
     return false;
   };
-  if (news.epoch != t.epoch || static_cast<PathState>(t.state) == PathState::kFencing) return refuse(Drop::ACK_OLD);
+  if (news.epoch != t.epoch || static_cast<PathState>(t.state) == PathState::kFencing)
+    return refuse(Drop::ACK_OLD);
   const std::int32_t ahead = psn_diff(a.base, t.base);
   if (ahead < 0) return refuse(Drop::ACK_OLD);
   if (psn_diff(a.base, t.next) > 0) return refuse(Drop::ACK_BAD);
   // A block without a clock answers a probe when it tells that just that one arrived.
-  const bool answers = t.probe_out && (news.echo != nullptr ? clock_diff(*news.echo, t.probe_ts) >= 0
-                                                            : t.last_probe && a.base == t.next && arrived(a, 0));
+  const bool answers =
+      t.probe_out && (news.echo != nullptr ? clock_diff(*news.echo, t.probe_ts) >= 0
+                                           : t.last_probe && a.base == t.next && arrived(a, 0));
   if (ahead == 0 && !answers) return refuse(Drop::ACK_OLD);
   if (static_cast<std::uint32_t>(ahead) > news.reach) {
     // It does not tell enough: a probe is answered in full.
     queue_probe(conn, news.path, 1);
     return refuse(Drop::ACK_OLD);
   }
-  const std::int32_t rtt = news.echo != nullptr ? clock_diff(clock(now), *news.echo) : static_cast<std::int32_t>(tp.srtt);
+  const std::int32_t rtt =
+      news.echo != nullptr ? clock_diff(clock(now), *news.echo) : static_cast<std::int32_t>(tp.srtt);
   if (rtt < 0) return refuse(Drop::ACK_BAD);  // echoes what was never sent
 
   const bool limited = c.inflight[news.path] + pkt > c.cwnd[news.path];

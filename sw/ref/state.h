@@ -28,19 +28,19 @@ constexpr std::int32_t clock_diff(std::uint32_t a, std::uint32_t b) {
 struct TxPath {
   std::uint32_t next : 24;  // PSN of the next packet
   std::uint32_t epoch : 8;
-  std::uint32_t base : 24;         // everything below is settled
-  std::uint32_t state : 3;         // PathState
-  std::uint32_t confirmed : 1;     // the epoch has been acked
-  std::uint32_t slow_start : 1;    // nothing marked yet
-  std::uint32_t last_probe : 1;    // the packet before `next` is a probe
-  std::uint32_t probe_out : 1;     // a probe waits for its answer
-  std::uint32_t probe_due : 1;     // a probe waits to be sent
-  std::uint32_t head, tail;        // descriptors of unsettled data packets, in order of PSN
-  std::uint32_t ce_seen;           // receiver's counter in the last ack, 24 bits
-  std::uint32_t deadline;          // ns: when the path's silence ends
-  std::uint32_t armed;             // ns: when the timer looks at it
-  std::uint32_t probe_ts;          // ns: when the last probe left
-  std::uint32_t judged_ts;         // ns: when the oldest one left that nothing has contradicted
+  std::uint32_t base : 24;       // everything below is settled
+  std::uint32_t state : 3;       // PathState
+  std::uint32_t confirmed : 1;   // the epoch has been acked
+  std::uint32_t slow_start : 1;  // nothing marked yet
+  std::uint32_t last_probe : 1;  // the packet before `next` is a probe
+  std::uint32_t probe_out : 1;   // a probe waits for its answer
+  std::uint32_t probe_due : 1;   // a probe waits to be sent
+  std::uint32_t head, tail;      // descriptors of unsettled data packets, in order of PSN
+  std::uint32_t ce_seen;         // receiver's counter in the last ack, 24 bits
+  std::uint32_t deadline;        // ns: when the path's silence ends
+  std::uint32_t armed;           // ns: when the timer looks at it
+  std::uint32_t probe_ts;        // ns: when the last probe left
+  std::uint32_t judged_ts;       // ns: when the oldest one left that nothing has contradicted
   std::uint16_t sport;
   std::uint16_t growth;  // bytes toward the next packet of window, in units of 64
   std::uint8_t in_timer : 1;
@@ -191,10 +191,10 @@ struct TxPort {
   std::uint32_t inflight = 0;                       // bytes, suspect paths left out
   std::uint32_t min_rtt = 0, srtt = 0, rttvar = 0;  // ns; 0: no sample
   std::uint32_t share = 0;                          // granted, 2^-16 byte/ns
-  std::uint32_t calm_bytes = 0;  // acked since the last mark
+  std::uint32_t calm_bytes = 0;                     // acked since the last mark
   bool calm = false;
-  std::uint16_t active = 0;                         // paths in use
-  bool queued = false;                              // in the port's ready heap
+  std::uint16_t active = 0;  // paths in use
+  bool queued = false;       // in the port's ready heap
   bool pace_timer = false;
 };
 
@@ -211,9 +211,9 @@ struct RxPort {
 struct AckPort {
   std::array<std::uint8_t, 1 + wire::kMaxAckBlocks> owed{};
   std::uint8_t count = 0;
-  std::uint8_t main = 0;   // the path that the frame reports in full: the urgent one, else the latest
+  std::uint8_t main = 0;  // the path that the frame reports in full: the urgent one, else the latest
   bool urgent = false;
-  bool queued = false;     // about to leave
+  bool queued = false;  // about to leave
   bool timer = false;
 };
 

@@ -153,8 +153,7 @@ std::size_t write_ack(std::uint8_t* out, const Route& route, Bth bth, const Wth&
   wth.pack(out + kWth);
   wah.pack(out + kExt);
   for (std::size_t i = 0; i < words; ++i) detail::put_be<4>(out + kHdrAckBytes + 4 * i, hist[i]);
-  for (std::size_t i = 0; i < count; ++i)
-    blocks[i].pack(out + kHdrAckBytes + 4 * words + i * Wab::kBytes);
+  for (std::size_t i = 0; i < count; ++i) blocks[i].pack(out + kHdrAckBytes + 4 * words + i * Wab::kBytes);
   write_icrc({out, bytes});
   return bytes;
 }
