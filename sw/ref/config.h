@@ -44,7 +44,7 @@ struct Tuning {
   std::uint32_t ack_hold_pkts = 4;  // packet times that a path waits for others to share its ack
   double double_loss = 0.003;       // loss at the port from which gap acks and tail probes go out twice
   Ps probe_min = 2 * kUs;
-  Ps hole_timeout = 50 * kUs;  // reorder distance > 0: a hole is open so long at most
+  Ps hole_timeout = 100 * kUs;  // reorder distance > 0: a hole is open so long at most
   // Failure.
   std::uint32_t fail_probes = 3;  // unanswered, with evidence
   bool evidence = true;

@@ -395,7 +395,7 @@ void Endpoint::on_timer(Ps now) {
         c.ack_port[t.index].timer = false;
         if (c.ack_port[t.index].count != 0) e.queue_acks(t.conn, t.index);
         break;
-      case TimerKind::kHole: e.on_hole_timer(now, t.conn, t.index); break;
+      case TimerKind::kHole: e.on_hole_timer(now, t.conn, t.index, t.psn); break;
       case TimerKind::kKeep: e.on_keep_timer(now, t.conn); break;
       case TimerKind::kFlush:
         if (c.state == ConnState::kFailing && now >= c.flush_at) {

@@ -30,6 +30,7 @@ struct Timer {
   std::uint8_t index = 0;  // path or port
   TimerKind kind = TimerKind::kPath;
   std::uint16_t incarnation = 0;
+  std::uint32_t psn = 0;  // kHole: of the hole
   bool operator>(const Timer& o) const { return at != o.at ? at > o.at : order > o.order; }
 };
 
@@ -173,7 +174,7 @@ struct Endpoint::Impl {
   void queue_acks(std::uint32_t conn, std::uint32_t port);
   bool build_ack(std::uint32_t conn, std::uint32_t port, Packet& out);
   void fill_ack(std::uint32_t conn, std::uint32_t path, Packet& out);
-  void on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path);
+  void on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t psn);
 
   // share.cpp
   void share_data(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p, std::uint32_t bytes);

@@ -209,7 +209,8 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
   r.hold = static_cast<std::uint8_t>(hold);
   if (hold != 0 && !r.hole_timer) {
     r.hole_timer = 1;
-    push_timer({now + config.tuning.hole_timeout, 0, conn, p.path, TimerKind::kHole, c.incarnation});
+    push_timer(
+        {now + config.tuning.hole_timeout, 0, conn, p.path, TimerKind::kHole, c.incarnation, r.base()});
   }
   if (is_data && taken) {
     r.rx_bytes += bytes;
@@ -222,20 +223,23 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
   ack_due(conn, p.path, gap, gap || !is_data || !p.data.more);
 }
 
-/// A hole has been open long enough.
-void Endpoint::Impl::on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path) {
+/// A hole has been open for long enough, or another one since.
+void Endpoint::Impl::on_hole_timer(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t psn) {
   Conn& c = conns[conn];
   RxPath& r = c.rx[path];
   r.hole_timer = 0;
   if (r.hold == 0) return;
-  while (r.hold != 0 && !test(r.hist, r.hold - 1u)) --r.hold;
-  while (r.hold != 0 && test(r.hist, r.hold - 1u)) --r.hold;
+  const bool old = psn == r.base();
+  if (old) {
+    while (r.hold != 0 && !test(r.hist, r.hold - 1u)) --r.hold;
+    while (r.hold != 0 && test(r.hist, r.hold - 1u)) --r.hold;
+  }
   if (r.hold != 0) {
     r.hole_timer = 1;
     push_timer({now + config.tuning.hole_timeout, 0, conn, static_cast<std::uint8_t>(path), TimerKind::kHole,
-                c.incarnation});
+                c.incarnation, r.base()});
   }
-  ack_due(conn, path, true, true);
+  if (old) ack_due(conn, path, true, true);
 }
 
 Err Endpoint::Impl::check_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes,
