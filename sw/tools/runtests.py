@@ -113,6 +113,14 @@ def python_tests(path, pattern):
     return tests
 
 
+def all_names():
+    """Names of all tests of the repository, from the sources."""
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "tests/*.cpp"], cwd=ROOT, text=True,
+                           stdout=subprocess.PIPE, check=True).stdout.split()
+    names = [name for path in files for name in names_in_source(os.path.join(ROOT, path))]
+    return names + [test.name for path in python_files() for test in python_tests(path, "")]
+
+
 def needs_of(path):
     """Build targets that a Python test names: NEEDS = ["weft"]."""
     with open(path, encoding="utf-8") as handle:

@@ -3,6 +3,7 @@
 """Make the SystemVerilog package, the C++ header and their relatives from wire.yaml.
 
     build/venv/bin/python sw/wire/gen.py --out build/gen
+    build/venv/bin/python sw/wire/gen.py --pages docs/*.md     # the marked pieces of pages instead (pages.py)
 
 The description is checked first; a mistake in it ends the run with one line per mistake that names the place, and
 status 2. An output is written only when its text changes, so that a run without a change rebuilds nothing.
@@ -17,6 +18,8 @@ import zlib
 
 import jinja2
 import yaml
+
+import pages
 
 # The register tools load slowly, so they are imported where they are used: a mistake in the YAML shows at once.
 
@@ -471,6 +474,19 @@ def write_html(root, out):
     print(f"gen: {out}/index.html")
 
 
+def refresh_pages(wire, paths):
+    """All pages are read and made before the first is written, so a mistake changes none."""
+    made = []
+    for path in paths:
+        try:
+            made.append((path, pages.refresh(path.read_text(encoding="utf-8"), wire)))
+        except (OSError, pages.Unknown) as e:
+            print(f"{path}: {getattr(e, 'strerror', None) or e}", file=sys.stderr)
+            sys.exit(2)
+    for path, text in made:
+        write_if_changed(path, text)
+
+
 def environment():
     env = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), undefined=jinja2.StrictUndefined,
                              trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
@@ -480,7 +496,9 @@ def environment():
 
 def main():
     parser = argparse.ArgumentParser(description="generate packages and headers from sw/wire/wire.yaml")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder to write to (build/gen)")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=pathlib.Path, help="folder to write to (build/gen)")
+    what.add_argument("--pages", type=pathlib.Path, nargs="+", help="pages whose marked pieces are made anew")
     parser.add_argument("--counters", type=pathlib.Path, default=HERE / "counters.yaml", help="list of the counters")
     parser.add_argument("--wire", type=pathlib.Path, default=HERE / "wire.yaml", help="description of the wire")
     parser.add_argument("--html", action="store_true", help="also write the register map as HTML to OUT/html")
@@ -488,6 +506,9 @@ def main():
 
     env = environment()
     wire = load_wire(args.wire)
+    if args.pages:
+        refresh_pages(wire, args.pages)
+        return
     counters = read_counters(args.counters, wire)
     tables = read_tables(HERE.parents[1] / "rtl" / "pkg" / "weft_pkg.sv")
     root = compile_registers(HERE / "weft_regs.rdl")

@@ -2,22 +2,11 @@
 """docs/cases.md against the tests it names: a row must not outlive its test, nor a test escape the table."""
 import os
 import re
-import subprocess
 import unittest
 
 import runtests
 
 LISTS = {"rtl": 36, "software": 27, "transport": 24}  # how many cases each list has
-
-
-def names_of_all_tests():
-    """Names of all test cases of the repository, from the sources."""
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "tests/*.cpp"], cwd=runtests.ROOT, text=True,
-                           stdout=subprocess.PIPE, check=True).stdout.split()
-    names = [name for path in files for name in runtests.names_in_source(os.path.join(runtests.ROOT, path))]
-    for path in runtests.python_files():
-        names += [test.name for test in runtests.python_tests(path, "")]
-    return names
 
 
 def faults(table, names):
@@ -47,7 +36,7 @@ class Table(unittest.TestCase):
     def setUp(self):
         with open(os.path.join(runtests.ROOT, "docs/cases.md"), encoding="utf-8") as handle:
             self.table = handle.read()
-        self.names = names_of_all_tests()
+        self.names = runtests.all_names()
 
     def test_every_case_has_its_tests_or_says_what_it_waits_for(self):
         self.assertEqual(faults(self.table, self.names), [])
