@@ -10,7 +10,7 @@ import unittest
 import protocol as checker
 
 
-class Protocol(unittest.TestCase):
+class Specification(unittest.TestCase):
     def setUp(self):
         self.page = checker.read("docs/protocol.md")
         self.table = checker.read("docs/protocol_tests.md")
