@@ -112,6 +112,8 @@ def constants(wire):
     every = defaults(config, "Tuning", known) | defaults(config, "Config", known)
     out = {("config.h", name): value for name, (_, value) in every.items() if name not in NOT_PROTOCOL}
     hold = re.search(r"\bdouble ack_hold_us = ([\d.]+);", read("sw/weft/device.h"))
+    hole = re.search(r"\bkBlackHole = (\d+);", read("sw/ref/path.cpp"))
+    out[("path.cpp", "kBlackHole")] = int(hole.group(1))
     out[("device.h", "ack_hold_us")] = float(hold.group(1)) * UNITS["us"]
     return out, {("wire", c["name"]): c["value"] for c in wire["constants"]}
 
@@ -129,7 +131,7 @@ def value_of(text):
 
 def faults_of_constants(protocol, needed, optional):
     out, seen = [], set()
-    for name, where, default in re.findall(r"^\| `(\w+)` \| (config\.h|device\.h|wire) \| ([^|]*) \|", protocol, re.M):
+    for name, where, default in re.findall(r"^\| `(\w+)` \| (config\.h|path\.cpp|device\.h|wire) \| ([^|]*) \|", protocol, re.M):
         real = (needed | optional).get((where, name))
         if real is None:
             out.append(f"constant {name}: {where} has none")
