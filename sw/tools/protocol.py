@@ -31,6 +31,9 @@ ITEM = re.compile(r"^- \*\*(W-[A-Z]+-\d{3})\*\* (.*(?:\n  .*)*)", re.M)
 COUNT = re.compile(r"^(Tests planned: )(\d+)$", re.M)
 # Of struct Config, what is an endpoint's own affair: how it is run, not what it does.
 NOT_PROTOCOL = {"payload", "seed"}
+# Constants of the protocol outside of config.h: file, name, value, unit.
+LONE = (("sw/ref/path.cpp", "kBlackHole", r"(\d+)", 1), ("sw/weft/device.h", "retry_limit", r"(\d+)", 1),
+        ("sw/weft/device.h", "ack_hold_us", r"([\d.]+)", 10**6))
 UNITS = {"": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12, "KiB": 2**10, "MiB": 2**20}
 
 
@@ -111,10 +114,12 @@ def constants(wire):
     config = read("sw/ref/config.h")
     every = defaults(config, "Tuning", known) | defaults(config, "Config", known)
     out = {("config.h", name): value for name, (_, value) in every.items() if name not in NOT_PROTOCOL}
-    hold = re.search(r"\bdouble ack_hold_us = ([\d.]+);", read("sw/weft/device.h"))
-    hole = re.search(r"\bkBlackHole = (\d+);", read("sw/ref/path.cpp"))
-    out[("path.cpp", "kBlackHole")] = int(hole.group(1))
-    out[("device.h", "ack_hold_us")] = float(hold.group(1)) * UNITS["us"]
+    device = read("sw/weft/device.h")
+    out[("device.h", "retry_limit")] = int(re.search(r"\bunsigned retry_limit = (\d+);", device).group(1))
+    hold = re.search(r"\bdouble ack_hold_us = ([\d.]+);", device)
+    for path, name, pattern, unit in LONE:
+        match = re.search(rf"\b{name} = {pattern};", read(path))
+        out[(os.path.basename(path), name)] = float(match.group(1)) * unit if match else None
     return out, {("wire", c["name"]): c["value"] for c in wire["constants"]}
 
 
@@ -131,11 +136,11 @@ def value_of(text):
 
 def faults_of_constants(protocol, needed, optional):
     out, seen = [], set()
-    for name, where, default in re.findall(r"^\| `(\w+)` \| (config\.h|path\.cpp|device\.h|wire) \| ([^|]*) \|", protocol, re.M):
+    for name, where, default in re.findall(r"^\| `(\w+)` \| ([\w.]+) \| ([^|]*) \|", protocol, re.M):
         real = (needed | optional).get((where, name))
         if real is None:
             out.append(f"constant {name}: {where} has none")
-        elif value_of(default.strip()) != real or isinstance(real, bool) != isinstance(value_of(default.strip()), bool):
+        elif (stated := value_of(default.strip())) != real or isinstance(real, bool) != isinstance(stated, bool):
             out.append(f"constant {name}: the table says {default.strip()}, {where} {real}")
         if (where, name) in seen:
             out.append(f"constant {name}: two rows")
