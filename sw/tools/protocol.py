@@ -43,8 +43,8 @@ def read(path):
 
 
 def rules(protocol):
-    """Identifier and text of each rule, in order."""
-    return ITEM.findall(protocol)
+    """Identifier and text of each rule, in order, the text in one line."""
+    return [(name, " ".join(text.split())) for name, text in ITEM.findall(protocol)]
 
 
 def faults_of_rules(protocol):
