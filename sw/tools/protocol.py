@@ -3,13 +3,13 @@
 
 - Every MUST stands in a rule with an identifier of its own, and every rule has a row in docs/protocol_tests.md that
   names tests which exist, or are marked as planned; how many are planned is stated there and must be right.
-- Every design rule (R1 .. R11, W1 .. W11) is told with what breaks without it.
+- Every design rule (R1 .. R11, W1 .. W11) is told with what breaks without it, and listed with its rules.
 - Every constant in the table has the value that the sources have, and every constant of the sources is in the table.
 - The pieces of all pages that are made from wire.yaml are as wire.yaml is now.
 
     build/venv/bin/python sw/tools/protocol.py [--fix]
 
-With --fix the marked pieces are made anew, and tests that exist by now are no longer called planned.
+With --fix pieces and lists are made anew, and tests that exist by now are no longer called planned.
 """
 import argparse
 import glob
@@ -47,6 +47,13 @@ def rules(protocol):
     return [(name, " ".join(text.split())) for name, text in ITEM.findall(protocol)]
 
 
+def indexed(protocol):
+    """The page with the rules of each design rule, in the table of those, as the tags say."""
+    tagged = {tag: ", ".join(name for name, text in rules(protocol) if f"[{tag}]" in text) for tag in DESIGN}
+    return re.sub(r"^(\| ([RW]\d+) \| [^|]* \|)[^|]*\|$", lambda m: f"{m.group(1)} {tagged.get(m.group(2), '')} |", protocol,
+                  flags=re.M)
+
+
 def faults_of_rules(protocol):
     out, seen, told = [], set(), set()
     for name, text in rules(protocol):
@@ -61,6 +68,10 @@ def faults_of_rules(protocol):
             told.update(re.findall(r"\[([RW]\d+)\]", text))
     rest = re.sub(r"^```.*?^```|`[^`\n]*`", "", ITEM.sub("", protocol), flags=re.M | re.S)
     out += [f"a MUST outside of a rule: {line.strip()}" for line in rest.splitlines() if "MUST" in line]
+    if indexed(protocol) != protocol:
+        out.append("the table of design rules names other rules than the tags")
+    out += [f"{tag}: no row in the table of design rules" for tag in DESIGN
+            if not re.search(rf"^\| {tag} \| ", protocol, re.M)]
     out += [f"[{tag}]: no rule tells what breaks without it" for tag in DESIGN if tag not in told]
     return out
 
@@ -192,8 +203,8 @@ def settled(table, names):
 
 def fix():
     gen.refresh_pages(load_wire(), [pathlib.Path(ROOT) / path for path in all_pages()])
-    path = pathlib.Path(ROOT) / "docs/protocol_tests.md"
-    path.write_text(settled(path.read_text(encoding="utf-8"), all_names()), encoding="utf-8")
+    for path, mend in (("docs/protocol.md", indexed), ("docs/protocol_tests.md", lambda text: settled(text, all_names()))):
+        gen.write_if_changed(pathlib.Path(ROOT) / path, mend(read(path)))
 
 
 def main():

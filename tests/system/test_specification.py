@@ -40,6 +40,8 @@ class Specification(unittest.TestCase):
         noticed(self.page + "\nAn end MUST be polite.\n", "a MUST outside of a rule: An end MUST be polite.")
         noticed(self.page + "\n- **W-TX-999** An end is polite.\n", "W-TX-999: says no MUST")
         noticed(self.page.replace("[W3]", ""), "[W3]: no rule tells what breaks without it")
+        noticed(self.change(self.page, " [W3] ", " [W4] "), "the table of design rules names other rules than the tags")
+        noticed(re.sub(r"^\| W3 \|.*\n", "", self.page, flags=re.M), "W3: no row in the table of design rules")
         self.assertTrue(checker.faults_of_table(self.page + "\n- **W-TX-999** An end MUST be polite.\n", self.table,
                                                 self.names))
 
