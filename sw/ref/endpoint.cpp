@@ -49,7 +49,10 @@ wire::Opcode opcode_of(WrOp op) {
 
 Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed) {
   // A configuration is the caller's code, not a user's input: it is checked by those who read it.
-  if (c.ports == 0 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 || c.streams == 0 ||
+  // The last: nothing may be late by half the PSNs of a path (W11).
+  const double life_packets = c.line_mbps / 8e6 / 84 * static_cast<double>(c.tuning.packet_life / kNs) * 1000;
+  if (c.ports == 0 || c.ports > 32 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 ||
+      life_packets >= 0x800000 || c.streams == 0 ||
       c.mtu < 64 || c.mtu > wire::kMaxPayload || c.distance > kMaxDistance || c.line_mbps == 0)
     std::abort();
   ports.resize(c.ports);
@@ -131,6 +134,7 @@ wire::Hello Endpoint::accept(const wire::Hello& offered, Peer peer, Ps now) {
   Conn& c = e.conns[answer.conn];
   if (static_cast<std::int16_t>(offered.incarnation - c.incarnation) > 0) c.incarnation = offered.incarnation;
   answer.incarnation = c.incarnation;
+  answer.streams = std::min(answer.streams, offered.streams);
   e.open(answer.conn, answer, offered, peer, now);
   return answer;
 }
@@ -159,6 +163,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.peer_conn = theirs.conn;
   c.caps = mine.caps & theirs.caps;
   c.mtu = std::min(mine.mtu, theirs.mtu);
+  c.distance = (c.caps & bit(wire::Cap::REORDER)) != 0 ? config.distance : 0;
   c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = kNil;
   c.unsettled = c.open_msgs = c.turn = c.acked_ts = 0;
   c.keep_timer = false;
@@ -180,7 +185,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
     TxPath& t = c.tx[i];
     t.next = t.base = mine.psn;
     t.head = t.tail = kNil;
-    t.confirmed = 1;  // the set-up confirmed epoch 0
+    t.confirmed = t.proven = 1;  // the set-up confirmed epoch 0
     t.slow_start = 1;
     t.sport = static_cast<std::uint16_t>(kFirstSport + draw() % (0x10000 - kFirstSport));
     RxPath& r = c.rx[i];

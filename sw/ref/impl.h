@@ -178,6 +178,7 @@ struct Endpoint::Impl {
 
   // share.cpp
   void share_data(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p, std::uint32_t bytes);
+  void share_touch(Ps now, std::uint32_t conn, std::uint32_t port);
   void share_roll(Ps now, Port& port, std::uint32_t number);
   void share_leave(Port& port, RxPort& r, bool leaving);
   void share_forget(std::uint32_t conn);

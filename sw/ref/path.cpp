@@ -64,7 +64,10 @@ void Endpoint::Impl::judge_path(std::uint32_t conn, std::uint32_t path, Ps now, 
         rto_ns(c, port_of(path)) << std::min<std::uint32_t>(t.setbacks, config.tuning.dead_backoff_max));
   };
   switch (static_cast<PathState>(t.state)) {
-    case PathState::kSuspect: set_state(conn, path, PathState::kGood); break;
+    case PathState::kSuspect:
+      if (s.delivered != 0) t.proven = 1;
+      set_state(conn, path, t.proven ? PathState::kGood : PathState::kProbation);
+      break;
     case PathState::kFailed:
       if (!answers) break;
       c.cwnd[path] = 2 * pkt;
@@ -75,6 +78,7 @@ void Endpoint::Impl::judge_path(std::uint32_t conn, std::uint32_t path, Ps now, 
       if (s.delivered != 0) {
         ++count.path_back;
         t.setbacks = 0;
+        t.proven = 1;
         set_state(conn, path, PathState::kGood);
       } else if (s.lost_packets != 0) {
         back_off();
@@ -131,7 +135,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   if (t.unsettled() == 0 && state != PathState::kFencing && state != PathState::kFailed) return;
   if (clock_diff(t.deadline, now_ns) > 0)
     return arm(conn, path, now, static_cast<std::uint32_t>(clock_diff(t.deadline, now_ns)));
-  if (c.state == ConnState::kOpen && now - c.heard > config.tuning.give_up)
+  if (c.state == ConnState::kOpen && c.open_msgs != 0 && now - c.heard > config.tuning.give_up)
     return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
 
   if (state == PathState::kFencing) {
@@ -160,7 +164,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     return c.acked_ts != 0 && clock_diff(c.acked_ts, ts + quarter) > 0;
   };
   if (!config.tuning.evidence || acked_after(t.judged_ts)) {
-    if (t.unanswered < 63) t.unanswered = t.unanswered + 1;
+    if (t.unanswered < 31) t.unanswered = t.unanswered + 1;
     if (t.judged_ts == t.probe_ts || acked_after(t.probe_ts)) t.probe_out = 0;  // the next one is judged
     t.judged_ts = t.probe_ts;
     if (state != PathState::kSuspect && state != PathState::kFailed)
@@ -263,6 +267,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   t.epoch = (t.epoch + 1) & 0xff;
   t.next = t.base = 0;
   t.ce_seen = 0;
+  t.proven = 0;
   t.confirmed = 0;  // W5: a probe opens the epoch, data waits for its ack
   t.slow_start = 1;
   t.last_probe = 0;

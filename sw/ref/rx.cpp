@@ -165,9 +165,8 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     r.epoch = epoch;
     r.hist.fill(~std::uint64_t{0});
   }
-  if (is_data && p.payload_bytes > c.mtu) return drop(Drop::LENGTH);
   const std::int32_t ahead = psn_diff(p.psn, r.next);
-  if (ahead >= static_cast<std::int32_t>(wire::kHistBits)) return drop(Drop::FUTURE);
+  if (psn_diff(p.psn, r.base()) >= static_cast<std::int32_t>(wire::kHistBits)) return drop(Drop::FUTURE);
   if (ahead < 0) {
     const auto back = static_cast<std::uint32_t>(-ahead - 1);
     if (back >= r.hold || test(r.hist, back)) {
@@ -201,7 +200,7 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
   Port& pt = ports[port];
   while (hold != 0) {
     const bool there = test(r.hist, hold - 1);
-    if (!there && hold - 1 < config.distance) break;
+    if (!there && hold - 1 < c.distance) break;
     pt.loss += ((there ? 0.0 : 1.0) - pt.loss) * kLossGain;
     gap |= !there;
     --hold;
@@ -212,6 +211,7 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     push_timer(
         {now + config.tuning.hole_timeout, 0, conn, p.path, TimerKind::kHole, c.incarnation, r.base()});
   }
+  if (gap && !is_data) share_touch(now, conn, port);
   if (is_data && taken) {
     r.rx_bytes += bytes;
     if (p.ce) r.ce_bytes += bytes;
@@ -268,6 +268,11 @@ Drop drop_of(Err e) {
 Err Endpoint::Impl::accept_data(std::uint32_t conn, const Packet& p) {
   Conn& c = conns[conn];
   const std::uint32_t s = p.data.stream;
+  if (p.payload_bytes > c.mtu) {
+    drop(Drop::MSG);
+    if (s + 1 < c.streams.size()) stream_error(conn, p.data.stream, p.data.msg_no, Err::BAD_LENGTH);
+    return Err::BAD_LENGTH;
+  }
   if (s + 1 >= c.streams.size()) {
     drop(Drop::STREAM);
     return Err::REMOTE_OP;

@@ -74,7 +74,10 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
   }
   c.unsettled -= s.packets;
   t.base = base;
-  if (t.unsettled() == 0) tp.tails &= ~(std::uint64_t{1} << index_of(path));
+  if (t.unsettled() == 0) {
+    tp.tails &= ~(std::uint64_t{1} << index_of(path));
+    t.probe_out = 0;
+  }
   return s;
 }
 
@@ -137,6 +140,7 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
 
   const bool limited = c.inflight[news.path] + pkt > c.cwnd[news.path];
   const std::uint32_t flying = c.inflight[news.path];
+  const bool waited = t.probe_out;
   const Settled s = settle(conn, news.path, a.base, a);
   if (news.echo != nullptr) sample_rtt(c, port, static_cast<std::uint32_t>(rtt));
 
@@ -187,7 +191,6 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
   window = std::clamp(window, pkt, std::max(pkt, tp.cap));
 
   // A path that answers is alive.
-  const bool waited = t.probe_out;
   if (answers || news.echo == nullptr) t.probe_out = 0;
   t.unanswered = 0;
   t.timeouts = 0;
@@ -214,6 +217,12 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
         share = std::clamp(share, std::max(1u, line_share >> 16), line_share);
       }
       if (share != tp.share) {
+        if (tp.share == line_share) {
+          // Many may learn at one time that they are many: each begins somewhere within its first turn.
+          const double turn = pkt / (share / 65536.0) * kNs;
+          const double part = 1 + static_cast<double>(draw() >> 11) * 0x1p-53;
+          tp.pace_at = now_ + static_cast<Ps>(turn * part);
+        }
         tp.share = share;
         update_cap(c, port);
       }

@@ -26,12 +26,12 @@ void Endpoint::Impl::share_roll(Ps now, Port& port, std::uint32_t number) {
     const double use = r.bytes_now / length;
     const double grant = r.grant / kPerNs;
     r.limited = r.leaving || (!r.fresh && use < config.tuning.share_used * grant);
-    r.reserve = !r.limited || r.leaving
+    r.reserve = !r.limited || (r.leaving && !r.returned)
                     ? 0.0F
                     : static_cast<float>(std::min(config.tuning.share_reserve * use, grant));
     r.bytes_last = r.bytes_now;
     r.bytes_now = 0;
-    r.fresh = false;
+    r.fresh = r.returned = false;
     port.limited += r.limited ? 1 : 0;
     port.reserved += r.reserve;
     port.senders[kept++] = conn;
@@ -80,9 +80,21 @@ void Endpoint::Impl::share_data(Ps now, std::uint32_t conn, std::uint32_t number
   r.bytes_now += bytes;
   // Packets overtake each other on different paths: the newest clock decides.
   if (clock_diff(p.timestamp, r.leave_ts) >= 0) {
+    r.returned |= r.leaving && p.timestamp != r.leave_ts;
     r.leave_ts = p.timestamp;
     share_leave(port, r, !p.data.more);
   }
+}
+
+/// All that came of a sender so far was lost: it counts from its first probe.
+void Endpoint::Impl::share_touch(Ps now, std::uint32_t conn, std::uint32_t number) {
+  Port& port = ports[number];
+  RxPort& r = conns[conn].rx_port[number];
+  if (now >= port.epoch_end) share_roll(now, port, number);
+  if (r.active) return;
+  r.active = r.fresh = true;
+  r.bytes_now = 1;  // it used something
+  port.senders.push_back(conn);
 }
 
 std::uint32_t Endpoint::Impl::share_grant(std::uint32_t conn, std::uint32_t number) {
@@ -95,7 +107,8 @@ std::uint32_t Endpoint::Impl::share_grant(std::uint32_t conn, std::uint32_t numb
                         config.tuning.share_drain * std::max(0.0, port.ce_fraction - config.tuning.share_ce);
     const double all = fill * line;
     double each = all / n;
-    if (n > port.limited) each = std::max(each, (all - port.reserved) / (n - port.limited));
+    // Who leaves may come back with a message as small: for it all others count in full.
+    if (n > port.limited && !r.leaving) each = std::max(each, (all - port.reserved) / (n - port.limited));
     grant = static_cast<std::uint32_t>(std::clamp(each * kPerNs, 1.0, static_cast<double>(line_share)));
   }
   r.grant = grant;

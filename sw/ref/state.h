@@ -45,7 +45,8 @@ struct TxPath {
   std::uint16_t growth;  // bytes toward the next packet of window, in units of 64
   std::uint8_t in_timer : 1;
   std::uint8_t move : 1;        // fenced to change its source port, not because it failed
-  std::uint8_t unanswered : 6;  // probes, with evidence
+  std::uint8_t proven : 1;      // data of the epoch was delivered
+  std::uint8_t unanswered : 5;  // probes, with evidence
   std::uint8_t timeouts;        // without evidence, in a row; fences and probes of a failed path
   std::uint8_t lost_row;        // data packets lost since one was delivered
   std::uint8_t setbacks;        // returns to probation since it was good
@@ -205,6 +206,7 @@ struct RxPort {
   std::uint32_t leave_ts = 0;                   // clock of the packet that said so
   float reserve = 0;                            // byte/ns kept for it while limited
   bool active = false, fresh = false, leaving = false, limited = false;
+  bool returned = false;  // with another message, after it said that it leaves
 };
 
 /// Paths of a port whose acks are owed: they wait a little for each other and leave in one frame.
@@ -227,6 +229,7 @@ struct Conn {
   std::uint32_t peer_conn = 0;
   std::uint32_t caps = 0;
   std::uint32_t mtu = 0;
+  std::uint32_t distance = 0;    // reorder distance of what arrives
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t ready_head = kNil, ready_tail = kNil;  // streams
   std::uint32_t open_msgs = 0;                         // not completed

@@ -11,6 +11,10 @@ namespace weft::ref {
 
 using wire::Opcode;
 
+namespace {
+inline constexpr std::uint8_t kCopy = 0xff;  // CtlEntry::copies of the second of two
+}
+
 void Endpoint::Impl::push_ctl(std::uint32_t port, const CtlEntry& e) {
   ports[port].ctl.push(e);
   ready_ports |= 1u << port;
@@ -423,12 +427,13 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
           t.probe_due = 0;
           break;
         }
+        const bool copy = e.copies == kCopy;  // of one that has just left: its answer counts for both
         if (t.unsettled() == 0 || !t.last_probe) {
           ++c.unsettled;
           t.next = (t.next + 1) & kPsnMask;
         }  // else nothing was sent behind the last one: the same PSN (W3)
         t.last_probe = 1;
-        t.probe_ts = clock(now);
+        if (!copy) t.probe_ts = clock(now);
         if (!t.probe_out) t.judged_ts = t.probe_ts;
         t.probe_out = 1;
         c.tx_port[port].tails &= ~(std::uint64_t{1} << index_of(e.path));
@@ -436,7 +441,8 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         out.sport = t.sport;
         out.epoch = static_cast<std::uint8_t>(t.epoch);
         out.psn = (t.next - 1) & kPsnMask;
-        if (--e.copies != 0) {
+        if (e.copies == 2) {
+          e.copies = kCopy;
           p.ctl.push(e);
         } else {
           t.probe_due = 0;
