@@ -30,8 +30,8 @@ struct Tuning {
   double loss_rtts = 3;    // bytes lost count as marked above so many smallest RTTs
   // Receiver's share.
   bool share = true;
-  double share_fill = 0.99;  // of the line, over all senders
-  double share_drain = 0.4;  // less of it per CE fraction above share_ce
+  double share_fill = 0.99;   // of the line, over all senders
+  double share_drain = 0.25;  // less of it per CE fraction above share_ce
   double share_ce = 0.3;
   double share_used = 0.8;     // a sender below this part of its grant is limited by itself
   double share_reserve = 1.1;  // what it keeps: its use times this

@@ -52,8 +52,8 @@ Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed
   // The last: nothing may be late by half the PSNs of a path (W11).
   const double life_packets = c.line_mbps / 8e6 / 84 * static_cast<double>(c.tuning.packet_life / kNs) * 1000;
   if (c.ports == 0 || c.ports > 32 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 ||
-      life_packets >= 0x800000 || c.streams == 0 ||
-      c.mtu < 64 || c.mtu > wire::kMaxPayload || c.distance > kMaxDistance || c.line_mbps == 0)
+      life_packets >= 0x800000 || c.streams == 0 || c.mtu < 64 || c.mtu > wire::kMaxPayload ||
+      c.distance > kMaxDistance || c.line_mbps == 0)
     std::abort();
   ports.resize(c.ports);
   line = c.line_mbps / 8000.0;

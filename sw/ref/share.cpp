@@ -65,9 +65,12 @@ void Endpoint::Impl::share_data(Ps now, std::uint32_t conn, std::uint32_t number
   if (now >= port.ce_end) {
     port.ce_fraction =
         port.all_now != 0 ? static_cast<double>(port.ce_now) / static_cast<double>(port.all_now) : 0;
-    if (now >= port.ce_end + config.rtt_init) port.ce_fraction = 0;  // nothing came for as long
+    // Each sender hears of it once in its turn: with many senders that is longer than a round trip.
+    const auto turns = static_cast<Ps>(static_cast<double>(port.senders.size()) * pkt / line * kNs);
+    const Ps window = std::max(config.rtt_init, turns);
+    if (now >= port.ce_end + window) port.ce_fraction = 0;  // nothing came for as long
     port.ce_now = port.all_now = 0;
-    port.ce_end = now + config.rtt_init;
+    port.ce_end = now + window;
   }
   port.all_now += bytes;
   if (p.ce) port.ce_now += bytes;

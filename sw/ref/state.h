@@ -229,7 +229,7 @@ struct Conn {
   std::uint32_t peer_conn = 0;
   std::uint32_t caps = 0;
   std::uint32_t mtu = 0;
-  std::uint32_t distance = 0;    // reorder distance of what arrives
+  std::uint32_t distance = 0;  // reorder distance of what arrives
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t ready_head = kNil, ready_tail = kNil;  // streams
   std::uint32_t open_msgs = 0;                         // not completed
