@@ -17,9 +17,9 @@ inline constexpr Ps kNever = INT64_MAX;
 /// bit for bit on every machine.
 struct Tuning {
   // Cap of a connection at a port.
-  double cap_rtts = 2.5;        // cap = share * cap_rtts * smallest RTT + 1 packet
+  double cap_rtts = 2.75;       // cap = share * cap_rtts * smallest RTT + 1 packet
   double first_cap_bdp = 0.5;   // before the first ack, in line * rtt_init
-  std::uint32_t path_pkts = 3;  // active paths = cap / path_pkts packets
+  std::uint32_t path_pkts = 4;  // active paths = cap / path_pkts packets
   std::uint32_t first_path_pkts = 2;
   // Without a mark for calm_caps caps of bytes the connection uses fewer paths, until the next mark: a loss
   // shows with the next packet of its path, so fewer paths show it sooner.

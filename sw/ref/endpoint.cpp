@@ -194,7 +194,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   }
   for (std::uint32_t p = 0; p < config.ports; ++p) {
     c.tx_port[p].share = line_share;
-    update_cap(c, p);
+    update_cap(conn, p);
   }
 }
 

@@ -112,12 +112,13 @@ struct Endpoint::Impl {
   bool build_data(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t desc, Packet& out);
   int pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes, std::uint32_t avoid) const;
   void ran_dry(std::uint32_t conn);
+  void probe_tails(std::uint32_t conn, std::uint32_t port, std::uint32_t first);
   std::uint32_t enqueue_message(std::uint32_t conn, std::uint32_t queue, const TxMsg& m);
   void drop_desc(std::uint32_t desc);
   void complete_stream(std::uint32_t conn, std::uint32_t queue);
   void fail_stream(std::uint32_t conn, std::uint32_t stream, std::uint16_t msg_no, wire::Err status);
   void to_resend(Conn& c, std::uint32_t desc, std::uint32_t path);
-  void update_cap(Conn& c, std::uint32_t port);
+  void update_cap(std::uint32_t conn, std::uint32_t port);
 
   // settle.cpp
   void on_ack(Ps now, std::uint32_t conn, std::uint32_t port, const Packet& p);
@@ -137,7 +138,7 @@ struct Endpoint::Impl {
   };
   Settled settle(std::uint32_t conn, std::uint32_t path, std::uint32_t base, const AckHeader& ack);
   void learn_credits(std::uint32_t conn, std::uint32_t stream, std::uint16_t posted);
-  void sample_rtt(Conn& c, std::uint32_t port, std::uint32_t rtt_ns);
+  void sample_rtt(std::uint32_t conn, std::uint32_t port, std::uint32_t rtt_ns);
 
   // path.cpp
   std::uint32_t rto_ns(const Conn& c, std::uint32_t port) const;

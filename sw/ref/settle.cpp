@@ -81,8 +81,8 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
   return s;
 }
 
-void Endpoint::Impl::sample_rtt(Conn& c, std::uint32_t port, std::uint32_t rtt) {
-  TxPort& t = c.tx_port[port];
+void Endpoint::Impl::sample_rtt(std::uint32_t conn, std::uint32_t port, std::uint32_t rtt) {
+  TxPort& t = conns[conn].tx_port[port];
   rtt = std::max(rtt, 1u);
   if (t.srtt == 0) {
     t.srtt = rtt;
@@ -94,7 +94,7 @@ void Endpoint::Impl::sample_rtt(Conn& c, std::uint32_t port, std::uint32_t rtt) 
   }
   if (t.min_rtt == 0 || rtt < t.min_rtt) {
     t.min_rtt = rtt;
-    update_cap(c, port);
+    update_cap(conn, port);
   }
 }
 
@@ -142,7 +142,7 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
   const std::uint32_t flying = c.inflight[news.path];
   const bool waited = t.probe_out;
   const Settled s = settle(conn, news.path, a.base, a);
-  if (news.echo != nullptr) sample_rtt(c, port, static_cast<std::uint32_t>(rtt));
+  if (news.echo != nullptr) sample_rtt(conn, port, static_cast<std::uint32_t>(rtt));
 
   // The counters only grow, and by no more than what was on its way.
   std::uint32_t marked = (news.ce_bytes - t.ce_seen) & 0xffffff;
@@ -162,11 +162,11 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
     tp.calm_bytes = 0;
     if (tp.calm) {
       tp.calm = false;
-      update_cap(c, port);
+      update_cap(conn, port);
     }
   } else if (!tp.calm && (tp.calm_bytes += delivered) > config.tuning.calm_caps * tp.cap) {
     tp.calm = true;
-    update_cap(c, port);
+    update_cap(conn, port);
   }
 
   std::uint32_t& window = c.cwnd[news.path];
@@ -224,7 +224,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
           tp.pace_at = now_ + static_cast<Ps>(turn * part);
         }
         tp.share = share;
-        update_cap(c, port);
+        update_cap(conn, port);
       }
     }
     if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS))

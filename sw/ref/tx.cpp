@@ -97,7 +97,8 @@ std::uint32_t Endpoint::Impl::enqueue_message(std::uint32_t conn, std::uint32_t 
   return i;
 }
 
-void Endpoint::Impl::update_cap(Conn& c, std::uint32_t port) {
+void Endpoint::Impl::update_cap(std::uint32_t conn, std::uint32_t port) {
+  Conn& c = conns[conn];
   TxPort& t = c.tx_port[port];
   std::uint64_t cap;
   std::uint32_t per_path;
@@ -115,7 +116,10 @@ void Endpoint::Impl::update_cap(Conn& c, std::uint32_t port) {
     std::uint32_t& w = c.cwnd[port * config.paths + i];
     if (w == 0) w = std::max(pkt, t.cap / active);
   }
-  if (active < t.active) {  // the few carry what the many did
+  if (active < t.active) {
+    // Nothing will follow on the paths that leave, and only what follows shows a loss.
+    probe_tails(conn, port, active);
+    // The few carry what the many did.
     for (std::uint32_t i = 0; i < active; ++i) {
       std::uint32_t& w = c.cwnd[port * config.paths + i];
       w = std::max(w, t.calm ? t.cap / active : 0);
@@ -377,17 +381,20 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
 }
 
 void Endpoint::Impl::ran_dry(std::uint32_t conn) {
-  Conn& c = conns[conn];
-  for (std::uint32_t p = 0; p < config.ports; ++p) {
-    std::uint64_t tails = c.tx_port[p].tails;
-    const std::uint8_t copies = ports[p].loss >= config.tuning.double_loss ? 2 : 1;
-    while (tails != 0) {
-      const auto i = static_cast<std::uint32_t>(std::countr_zero(tails));
-      tails &= tails - 1;
-      ++count.tail_probes;
-      queue_probe(conn, p * config.paths + i, copies);
-    }
-    c.tx_port[p].tails = 0;
+  for (std::uint32_t p = 0; p < config.ports; ++p) probe_tails(conn, p, 0);
+}
+
+/// A probe behind the last packet of each path from `first` on.
+void Endpoint::Impl::probe_tails(std::uint32_t conn, std::uint32_t port, std::uint32_t first) {
+  TxPort& t = conns[conn].tx_port[port];
+  std::uint64_t tails = t.tails >> first << first;
+  t.tails ^= tails;
+  const std::uint8_t copies = ports[port].loss >= config.tuning.double_loss ? 2 : 1;
+  while (tails != 0) {
+    const auto i = static_cast<std::uint32_t>(std::countr_zero(tails));
+    tails &= tails - 1;
+    ++count.tail_probes;
+    queue_probe(conn, port * config.paths + i, copies);
   }
 }
 
