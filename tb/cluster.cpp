@@ -284,6 +284,9 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
   for (size_t i = 0; i < s.fabric.link.size(); ++i) {
     if (Status st = port_exists("fabric.link", i, s.fabric.link[i]); !st.ok()) return st;
   }
+  if (s.fabric.pfc)
+    return Status::error(
+        fmt::format("{}: fabric.pfc = true: expected false: the MAC of a node does not stop", where));
   const FabricUse use{.log = true, .host_first_bit = true};
   impl.fabric = std::make_unique<Fabric>(*impl.kernel, impl.frames, s, impl.ports, use);
 

@@ -290,6 +290,7 @@ Status check(const Scenario& s, bool size_is_final) {
     return bad("fabric.pfc_xon_bytes", f.pfc_xon_bytes,
                fmt::format("less than pfc_xoff_bytes = {}", f.pfc_xoff_bytes));
   }
+  if (f.pfc && f.cut_through) return bad("fabric.pfc", "true", "false with cut_through");
   const bool fat_tree = f.topology == Topology::kFatTree;
   const uint32_t core_links = pod_count(s) > 1 ? leaf_count(s) * f.radix : 0;
   if (f.slow_core_links > (fat_tree ? core_links : 0)) {

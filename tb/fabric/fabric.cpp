@@ -18,7 +18,6 @@ int64_t to_mbps(double gbps) {
 
 namespace {
 
-constexpr uint32_t kDelayed = 1u << 31;  // tag of a switch's event to itself: the rest is the output port
 constexpr size_t kOrderBuckets = 1024;  // of 5-tuples, per host port; two paths in one bucket keep order, too
 
 // Whether the words of a scenario mean this link.
@@ -33,7 +32,7 @@ bool means(const LinkName& words, const LinkName& link) {
 }  // namespace
 
 // A queue and the link behind it.
-struct OutPort {
+struct alignas(64) OutPort {  // what every frame needs stands first
   ProcessId to = 0;
   uint32_t to_port = 0;  // of the switch or node there
   bool host = false;
@@ -49,6 +48,13 @@ struct OutPort {
   std::vector<Waiting> ring;  // size is a power of two, grows when full
   size_t head = 0, waiting = 0;
   uint64_t queued_bytes = 0;
+
+  // Priority flow control: the queue itself, and what came in by the other direction of the link.
+  Frame *oldest = nullptr, *newest = nullptr;       // linked by Frame::next
+  uint32_t sending_bytes = 0, sending_in_port = 0;  // the frame on the wire; 0 bytes: none
+  bool paused = false;                              // by who is at the other end
+  bool pausing = false;                             // who is at the other end
+  uint64_t ingress_bytes = 0;                       // waiting in any queue here
 
   LinkCounts counts;
   Downtime down;
@@ -110,16 +116,41 @@ class Switch final : public Process {
     if (!place_.child_of) host_out.assign(size_t{place_.nodes} * node_ports_, 0);
   }
 
-  std::vector<OutPort> out;        // down, then up
+  ~Switch() override {
+    for (OutPort& o : out) {
+      while (o.oldest) FrameRef(std::exchange(o.oldest, o.oldest->next)).reset();
+    }
+  }
+
+  std::vector<OutPort> out;        // down, then up; input i is the other direction of the same link
   std::vector<uint32_t> host_out;  // leaf: [(node - first_node) * ports + port] -> out
   WireLog log;
   FabricCounts counts;
   SwitchPlace& place() { return place_; }
   const SwitchPlace& place() const { return place_; }
 
+  void prefetch() const override {
+    for (const OutPort& o : out) {
+      const char* line = reinterpret_cast<const char*>(&o);
+      __builtin_prefetch(line);
+      __builtin_prefetch(line + 64);
+      __builtin_prefetch(line + 128);
+    }
+  }
+
   void on_event(Event& event) override {
     if (event.source == id()) {
-      enqueue(out[event.tag & ~kDelayed], event.time, std::move(event.frame));
+      if (event.frame)
+        enqueue(out[event.tag], event.time, std::move(event.frame));
+      else
+        sent(out[event.tag], event.time);
+      return;
+    }
+    if (!event.frame) {
+      OutPort& port = out[event.tag >> 1];
+      port.paused = (event.tag & 1) != 0;
+      port.counts.pauses += port.paused;
+      if (!port.paused && port.sending_bytes == 0) send_next(port, event.time);
       return;
     }
     const Ps now = event.time + latency_;
@@ -151,7 +182,7 @@ class Switch final : public Process {
 
   // Before the last queue: frames take their time, overtake each other, become two.
   void delay(OutPort& port, Ps now, FrameRef frame) {
-    const uint32_t tag = kDelayed | static_cast<uint32_t>(&port - out.data());
+    const uint32_t tag = number(port);
     Ps at = now;
     if (jitter_ps_ > 0) {
       at += static_cast<Ps>(port.jitter.below(static_cast<uint64_t>(jitter_ps_) + 1));
@@ -172,7 +203,7 @@ class Switch final : public Process {
   }
 
   void enqueue(OutPort& port, Ps now, FrameRef frame) {
-    port.forget_sent(now);
+    port.forget_sent(now);  // of an empty ring with pfc
     const uint32_t wire_bytes = frame->meta.wire_bytes;
     const uint32_t bytes = wire_bytes + kFcsBytes;
     if (port.queued_bytes + bytes > s_.fabric.queue_bytes) {
@@ -182,6 +213,10 @@ class Switch final : public Process {
       return;
     }
     if (marks(port)) mark(port, frame);
+    if (s_.fabric.pfc) {
+      wait(port, now, bytes, std::move(frame));
+      return;
+    }
     const Ps time = port.rate.time(wire_bytes);
     Ps start = std::max(now, port.free_at);
     if (s_.fabric.cut_through) {  // the last bit cannot leave before it has come
@@ -191,8 +226,12 @@ class Switch final : public Process {
     port.free_at = end;
     port.append(end, bytes);
     port.counts.max_queue_bytes = std::max(port.counts.max_queue_bytes, port.queued_bytes);
+    put_on_link(port, start, end, std::move(frame));
+  }
+
+  void put_on_link(OutPort& port, Ps start, Ps end, FrameRef frame) {
     ++port.counts.frames;
-    port.counts.bytes += wire_bytes;
+    port.counts.bytes += frame->meta.wire_bytes;
     if (port.down.touches(start, end + port.latency)) {
       ++port.counts.drop_down;
       ++counts.drop_down;
@@ -210,6 +249,49 @@ class Switch final : public Process {
       post(port.to, arrives, port.to_port, std::move(frame));
     }
   }
+
+  // Priority flow control: a frame joins the queue, and its sender may be told to stop.
+  void wait(OutPort& port, Ps now, uint32_t bytes, FrameRef frame) {
+    port.queued_bytes += bytes;
+    port.counts.max_queue_bytes = std::max(port.counts.max_queue_bytes, port.queued_bytes);
+    OutPort& from = out[frame->in_port];
+    from.ingress_bytes += bytes;
+    if (!from.pausing && from.ingress_bytes > s_.fabric.pfc_xoff_bytes) pause(from, now, true);
+    Frame* const last = frame.release();
+    last->next = nullptr;
+    (port.oldest ? port.newest->next : port.oldest) = last;
+    port.newest = last;
+    ++counts.in_flight;
+    if (port.sending_bytes == 0 && !port.paused) send_next(port, now);
+  }
+
+  void send_next(OutPort& port, Ps now) {
+    if (!port.oldest) return;
+    FrameRef frame(std::exchange(port.oldest, port.oldest->next));
+    --counts.in_flight;
+    port.sending_bytes = frame->meta.wire_bytes + kFcsBytes;
+    port.sending_in_port = frame->in_port;
+    const Ps end = now + port.rate.time(frame->meta.wire_bytes);
+    post(end, number(port));
+    put_on_link(port, now, end, std::move(frame));
+  }
+
+  void sent(OutPort& port, Ps now) {
+    port.queued_bytes -= port.sending_bytes;
+    OutPort& from = out[port.sending_in_port];
+    from.ingress_bytes -= port.sending_bytes;
+    if (from.pausing && from.ingress_bytes <= s_.fabric.pfc_xon_bytes) pause(from, now, false);
+    port.sending_bytes = 0;
+    if (!port.paused) send_next(port, now);
+  }
+
+  // Pause frames take no room on a link: a real one is 64 bytes, and rare.
+  void pause(OutPort& link, Ps now, bool stop) {
+    link.pausing = stop;
+    post(link.to, now + link.latency, link.to_port << 1 | (stop ? 1 : 0), {});
+  }
+
+  uint32_t number(const OutPort& port) const { return static_cast<uint32_t>(&port - out.data()); }
 
   bool marks(OutPort& port) const {
     const FabricConfig& f = s_.fabric;
@@ -319,10 +401,23 @@ bool FabricHost::transmit(uint32_t port, Ps first_bit, Ps last_bit, Ps leaves, F
 }
 
 void FabricHost::on_event(Event& event) {
-  if (event.frame)
+  if (event.frame) {
     on_frame(event.tag, event.time, std::move(event.frame));
-  else
+  } else if (event.source == id()) {
     on_timer(event.time, event.tag);
+  } else {
+    const uint32_t port = event.tag >> 1;
+    uplinks_[port].paused = (event.tag & 1) != 0;
+    uplinks_[port].counts.pauses += uplinks_[port].paused;
+    on_pause(port, event.time);
+  }
+}
+
+unsigned rank_of_node(const Scenario& s, uint32_t node, unsigned ranks) {
+  const bool fat_tree = s.fabric.topology == Topology::kFatTree;
+  const uint64_t groups = fat_tree ? pod_count(s) : leaf_count(s);
+  const uint32_t group = node / (fat_tree ? s.fabric.radix * s.fabric.radix : s.fabric.hosts_per_leaf);
+  return static_cast<unsigned>(group * uint64_t{ranks} / groups);
 }
 
 // Makes the switches of a fabric and the links between them.
@@ -339,12 +434,12 @@ class FabricBuilder {
     std::vector<Switch*> leaf, spine;
     for (uint32_t l = 0; l < leaves; ++l) {
       SwitchPlace p = place(plane, fmt::format("leaf {}", l), l + 1, l * per_leaf, per_leaf);
-      leaf.push_back(&add(std::move(p)));
+      leaf.push_back(&add(std::move(p), rank_of_node(s_, l * per_leaf, kernel_.ranks())));
     }
     for (uint32_t i = 0; i < spines; ++i) {
       SwitchPlace p = place(plane, fmt::format("spine {}", i), 0, 0, s_.nodes);
       p.child_of = f_.leaf_of_.data();
-      spine.push_back(&add(std::move(p)));
+      spine.push_back(&add(std::move(p), i % kernel_.ranks()));
     }
     for (uint32_t l = 0; l < leaves; ++l) {
       hosts(*leaf[l]);
@@ -369,17 +464,17 @@ class FabricBuilder {
     std::vector<Switch*> tor, agg, core;
     for (uint32_t t = 0; t < pods * r; ++t) {
       SwitchPlace p = place(plane, fmt::format("tor {}", t), 1 << 16 | t, t * r, r);
-      tor.push_back(&add(std::move(p)));
+      tor.push_back(&add(std::move(p), rank_of_node(s_, t * r, kernel_.ranks())));
     }
     for (uint32_t a = 0; a < pods * r; ++a) {
       SwitchPlace p = place(plane, fmt::format("agg {}", a), 2 << 16 | a, a / r * r * r, r * r);
       p.child_of = f_.tor_in_pod_.data();
-      agg.push_back(&add(std::move(p)));
+      agg.push_back(&add(std::move(p), rank_of_node(s_, a / r * r * r, kernel_.ranks())));
     }
     for (uint32_t c = 0; c < cores; ++c) {
       SwitchPlace p = place(plane, fmt::format("core {}", c), 3 << 16 | c, 0, s_.nodes);
       p.child_of = f_.pod_of_.data();
-      core.push_back(&add(std::move(p)));
+      core.push_back(&add(std::move(p), c % kernel_.ranks()));
     }
     for (uint32_t t = 0; t < pods * r; ++t) {
       hosts(*tor[t]);
@@ -432,10 +527,11 @@ class FabricBuilder {
     return p;
   }
 
-  Switch& add(SwitchPlace place) {
+  // Those of other ranks are there as well, for their numbers and names; nobody runs them.
+  Switch& add(SwitchPlace place, unsigned rank) {
     f_.switches_.push_back(std::make_unique<Switch>(s_, frames_, use_, f_.ports_, f_.plane_of_port_.data(),
                                                     f_.pod_distance_, f_.pod_of_.data(), std::move(place)));
-    kernel_.add(*f_.switches_.back());
+    kernel_.add(f_.switches_.back().get(), rank);
     return *f_.switches_.back();
   }
 
@@ -574,6 +670,7 @@ FabricCounts Fabric::counts() const {
     sum.drop_queue += sw->counts.drop_queue;
     sum.drop_down += sw->counts.drop_down;
     sum.drop_no_route += sw->counts.drop_no_route;
+    sum.in_flight += sw->counts.in_flight;
   }
   for (const Uplink& up : uplinks_) sum.drop_down += up.counts.drop_down;
   return sum;

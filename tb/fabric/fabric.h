@@ -17,6 +17,10 @@
 // output queue; loss, listed drops and corruption behind it, at the receiving host port; down times on the
 // link a frame is on.
 //
+// With priority flow control a queue may have to stop, so it is simulated frame by frame, at the cost of
+// another event a hop. What waits in a switch is counted by the input it came from; beyond xoff the sender of
+// that input, switch or host, is told to stop, and at xon to go on. The frame on the wire is finished first.
+//
 // Event times: a frame reaches a switch with its last bit (cut-through: its first) and a host with its first
 // or its last bit, as FabricUse says. A frame of b bytes occupies a link for (max(b, 60) + 24) bytes:
 // preamble, FCS and inter-frame gap included.
@@ -74,6 +78,7 @@ struct LinkCounts {
   uint64_t drop_down = 0;
   uint64_t drop_loss = 0;
   uint64_t drop_listed = 0;
+  uint64_t pauses = 0;  // times its sender was told to stop
   uint32_t plane = 0;
   int64_t rate_mbps = 0;
   std::string name;  // "plane 0: leaf 1 -> node 5 port 0"
@@ -102,6 +107,7 @@ struct Uplink {
   LinkRate rate;
   Ps latency = 0;
   bool cut_through = false;  // the leaf sees a frame with its first bit
+  bool paused = false;
   Downtime down;
   LinkCounts counts;
 };
@@ -121,6 +127,8 @@ class FabricHost : public Process {
   virtual void on_frame(uint32_t port, Ps time, FrameRef frame) = 0;
   // post(time, tag) of its own.
   virtual void on_timer(Ps time, uint32_t tag) = 0;
+  // Priority flow control: uplink(port).paused has changed. While it is set no data may be put on the link.
+  virtual void on_pause(uint32_t port, Ps time) { (void)port, (void)time; }
 
   // Puts a frame with its meta set on the link of a port: first and last bit, gap included. `leaves`: when
   // a cut-through leaf may see it, first_bit if all of the frame is known then. False: the link is down.
@@ -139,6 +147,9 @@ class FabricHost : public Process {
   Uplink* uplinks_ = nullptr;  // one per port
 };
 
+// Which of `ranks` runs a node, its leaf and its pod; spines and cores are dealt out in turn.
+unsigned rank_of_node(const Scenario& scenario, uint32_t node, unsigned ranks);
+
 struct FabricUse {
   bool log = false;             // keep WireLogs, for observers
   bool host_first_bit = false;  // hosts get a frame with its first bit; else with its last
@@ -146,7 +157,8 @@ struct FabricUse {
 
 class Fabric {
  public:
-  // Adds its switches to the kernel, behind the hosts. `ports` per node.
+  // Adds its switches to the kernel, behind the hosts. With ranks, counts are of those that run here. `ports`
+  // per node.
   Fabric(Kernel& kernel, FramePool& frames, const Scenario& scenario, uint32_t ports, FabricUse use = {});
   ~Fabric();
 
@@ -154,7 +166,8 @@ class Fabric {
 
   // Between windows.
   std::vector<WireLog*> logs();
-  FabricCounts counts() const;  // of the switches: duplicated, corrupted, marks, drops
+  // Of the switches: duplicated, corrupted, marks, drops, and what is in flight in no event (pfc).
+  FabricCounts counts() const;
   std::vector<const LinkCounts*> links() const;
   std::vector<std::pair<std::string, uint64_t>> no_route() const;  // per switch
 

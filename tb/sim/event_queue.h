@@ -50,10 +50,12 @@ class EventQueue {
   // A window that ends at `end`: add() what has arrived, open(), then take() until there is nothing left
   // before `end`.
   void add(const EventItem& item, Ps end) {
-    if (item.time < end)
+    if (item.time < end) {
       batch_.push_back(item);
-    else
+      __builtin_prefetch(item.frame);
+    } else {
       push(item);
+    }
   }
   void open() {
     next_ = 0;
@@ -64,7 +66,6 @@ class EventQueue {
     if (next_ != batch_.size()) {
       if (heap_.empty() || batch_[next_].before(heap_.front())) {
         item = batch_[next_++];
-        if (next_ != batch_.size()) __builtin_prefetch(batch_[next_].frame);
         return true;
       }
     } else if (heap_.empty() || heap_.front().time >= end) {

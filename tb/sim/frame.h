@@ -6,7 +6,8 @@
 // A frame holds either raw bytes or, with kFrameDecoded, a packet as a struct that only the two endpoints
 // read. Switches and observers look at neither at every hop: what they need stands in the frame's FrameMeta.
 //
-// The pool may be used from several threads; each keeps a small cache of free buffers.
+// The pool may be used from several threads; each of the first 16 keeps a small cache of free buffers for
+// itself, so that frames come and go without a lock.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -128,21 +130,24 @@ class FramePool {
   friend class FrameRef;
   static constexpr size_t kClasses = 2;
   static constexpr size_t kClassBytes[kClasses] = {256, kMaxFrameBytes};
-  static constexpr size_t kCaches = 16;  // threads beyond that share
-  static constexpr size_t kBatch = 32;   // frames moved between a cache and the common list
+  static constexpr size_t kCaches = 16;
+  static constexpr size_t kBatch = 32;  // frames moved between a cache and the common list
   struct alignas(64) Cache {
-    std::mutex mutex;
     Frame* free[kClasses] = {};
     size_t count[kClasses] = {};
   };
 
+  Cache* own_cache();  // of the calling thread, or null
+  Frame* take(size_t size_class);
   void release(Frame* frame);
   void refill(Cache& cache, size_t size_class);
+  void grow(size_t size_class);  // with common_mutex_ held
 
   Cache caches_[kCaches];
   std::mutex common_mutex_;
   Frame* common_[kClasses] = {};
-  std::vector<void*> chunks_;
+  size_t chunk_frames_[kClasses] = {};  // of the newest chunk
+  std::vector<std::pair<void*, std::align_val_t>> chunks_;
   std::atomic<uint64_t> allocations_{0};
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "tb/sim/interrupt.h"
@@ -16,6 +17,18 @@ inline constexpr ProcessId kOutside = 0xffffff;  // source of events posted betw
 // A window of RTL nodes lasts milliseconds, so a short spin catches the usual imbalance and a sleep the rest.
 inline constexpr int kSpins = 200;
 
+// An event on its way to another rank; the bytes of its frame follow. To kOutside: the rank has failed.
+struct Travelling {
+  Ps time;
+  uint64_t order;
+  ProcessId to;
+  uint32_t tag;
+  FrameMeta meta;
+  uint16_t bytes;
+  uint8_t flags;
+  bool has_frame;
+};
+
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -27,11 +40,7 @@ inline void pause() {
 }  // namespace
 
 Process::~Process() {
-  const auto drop = [](const EventItem& item) { FrameRef(item.frame).reset(); };
-  queue_.each(drop);
-  for (const Inbox& inbox : inboxes_) {
-    for (const EventItem& item : inbox.items) drop(item);
-  }
+  queue_.each([](const EventItem& item) { FrameRef(item.frame).reset(); });
 }
 
 void Process::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
@@ -47,9 +56,15 @@ void Process::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
                  id_, to, static_cast<long long>(time), static_cast<long long>(kernel_->window_end_));
     std::abort();
   }
-  Inbox& inbox = kernel_->processes_[to]->inboxes_[kernel_->parity_ * kernel_->threads_ + thread_];
-  inbox.items.push_back(item);
-  inbox.first = std::min(inbox.first, time);
+  kernel_->inbox(kernel_->parity_, thread_, to).add(item);
+}
+
+void Inbox::grow() {
+  const uint32_t capacity = std::max(16u, 2 * capacity_);
+  auto larger = std::make_unique<EventItem[]>(capacity);
+  std::copy(begin(), end(), larger.get());
+  items_ = std::move(larger);
+  capacity_ = capacity;
 }
 
 void Process::fail(Status status) {
@@ -58,11 +73,10 @@ void Process::fail(Status status) {
 
 void Process::run_window(Ps end, unsigned thread) {
   thread_ = thread;
-  Inbox* const arrived = &inboxes_[(kernel_->parity_ ^ 1) * kernel_->threads_];
   for (unsigned i = 0; i < kernel_->threads_; ++i) {
-    for (const EventItem& item : arrived[i].items) queue_.add(item, end);
-    arrived[i].items.clear();
-    arrived[i].first = kNever;
+    Inbox& arrived = kernel_->inbox(kernel_->parity_ ^ 1, i, id_);
+    for (const EventItem& item : arrived) queue_.add(item, end);
+    arrived.clear();
   }
   queue_.open();
   for (EventItem item; queue_.take(end, item);) {
@@ -76,16 +90,18 @@ void Process::run_window(Ps end, unsigned thread) {
 Ps Process::next_time() {
   next_ = queue_.first();
   if (runs_ == Runs::kEveryWindow) next_ = std::min(next_, wants_at());
-  const Inbox* const filled = &inboxes_[kernel_->parity_ * kernel_->threads_];
   has_mail_ = false;
   for (unsigned i = 0; i < kernel_->threads_; ++i) {
-    has_mail_ |= !filled[i].items.empty();
-    next_ = std::min(next_, filled[i].first);
+    const Inbox& filled = kernel_->inbox(kernel_->parity_, i, id_);
+    has_mail_ |= filled.size() != 0;
+    next_ = std::min(next_, filled.first());
   }
   return next_;
 }
 
-Kernel::Kernel(Ps lookahead, unsigned threads) : lookahead_(lookahead), threads_(threads) {
+Kernel::Kernel(Ps lookahead, unsigned threads, Ranks* ranks, FramePool* frames)
+    : lookahead_(lookahead), threads_(threads), ranks_(ranks), frames_(frames) {
+  outgoing_.resize(ranks ? ranks->count() : 0);
   for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
 }
 
@@ -97,39 +113,47 @@ Kernel::~Kernel() {
   }
   start_.notify_all();
   for (std::thread& thread : workers_) thread.join();
+  for (const Inbox& inbox : inboxes_) {
+    for (const EventItem& item : inbox) FrameRef(item.frame).reset();
+  }
 }
 
 ProcessId Kernel::add(Process& process) {
-  process.kernel_ = this;
-  process.id_ = static_cast<ProcessId>(processes_.size());
-  if (process.id_ >= kOutside) std::abort();  // no room in the order of events
-  process.inboxes_.resize(2 * size_t{threads_});
-  processes_.push_back(&process);
-  return process.id_;
+  return add(&process, rank());
+}
+
+ProcessId Kernel::add(Process* process, unsigned rank) {
+  const auto id = static_cast<ProcessId>(rank_of_.size());
+  if (id >= kOutside) std::abort();  // no room in the order of events
+  rank_of_.push_back(rank);
+  inboxes_.resize(2 * size_t{threads_} * rank_of_.size());  // all are empty: nothing has run
+  if (process) {
+    process->kernel_ = this;
+    process->id_ = id;
+  }
+  const bool mine = rank == this->rank();
+  by_number_.push_back(mine ? process : nullptr);
+  if (mine) processes_.push_back(process);
+  return id;
 }
 
 void Kernel::post(ProcessId to, Ps time, uint32_t tag, FrameRef frame) {
   const uint64_t order = uint64_t{kOutside} << Process::kNumberBits | outside_number_++;
-  processes_[to]->queue_.push({std::max(time, now_), order, frame.release(), tag});
+  by_number_[to]->queue_.push({std::max(time, now_), order, frame.release(), tag});
 }
 
 uint64_t Kernel::pending_events() const {
   uint64_t count = 0;
-  for (const Process* process : processes_) {
-    count += process->queue_.size();
-    for (const Process::Inbox& inbox : process->inboxes_) count += inbox.items.size();
-  }
+  for (const Process* process : processes_) count += process->queue_.size();
+  for (const Inbox& inbox : inboxes_) count += inbox.size();
   return count;
 }
 
 uint64_t Kernel::pending_frames() const {
   uint64_t count = 0;
   const auto add = [&](const EventItem& item) { count += item.frame != nullptr; };
-  for (const Process* process : processes_) {
-    process->queue_.each(add);
-    for (const Process::Inbox& inbox : process->inboxes_)
-      std::for_each(inbox.items.begin(), inbox.items.end(), add);
-  }
+  for (const Process* process : processes_) process->queue_.each(add);
+  for (const Inbox& inbox : inboxes_) std::for_each(inbox.begin(), inbox.end(), add);
   return count;
 }
 
@@ -143,15 +167,14 @@ Ps Kernel::run_window(Ps limit) {
   if (!status_.ok() || limit <= now_) return now_;
   Ps first = limit;
   for (Process* process : processes_) first = std::min(first, process->next_time());
+  if (ranks_) first = ranks_->minimum(first);
   first = std::max(first, now_);
   window_end_ = limit - first > lookahead_ ? first + lookahead_ : limit;
   parity_ ^= 1;
 
   next_process_.store(0, std::memory_order_relaxed);
   if (workers_.empty()) {
-    for (Process* process : processes_) {
-      if (process->due(window_end_)) process->run_window(window_end_, 0);
-    }
+    for (size_t i = 0; i < processes_.size(); ++i) run_process(i, 0);
   } else {
     finished_.store(0, std::memory_order_relaxed);
     {
@@ -176,15 +199,73 @@ Ps Kernel::run_window(Ps limit) {
   }
   if (const int signal = interrupted.load(std::memory_order_relaxed); signal != 0 && status_.ok())
     status_ = Status::error("stopped by signal " + std::to_string(signal));
+  if (ranks_) exchange();
   for (auto& callback : callbacks_) callback(now_);
   return now_;
+}
+
+// What was posted in this window to processes of other ranks goes there, and a failure to all of them.
+void Kernel::exchange() {
+  const auto append = [&](unsigned rank, const void* bytes, size_t count) {
+    const auto* from = static_cast<const uint8_t*>(bytes);
+    outgoing_[rank].insert(outgoing_[rank].end(), from, from + count);
+  };
+  for (auto& bytes : outgoing_) bytes.clear();
+  for (ProcessId to = 0; to < rank_of_.size(); ++to) {
+    if (rank_of_[to] == ranks_->rank()) continue;
+    for (unsigned thread = 0; thread < threads_; ++thread) {
+      Inbox& posted = inbox(parity_, thread, to);
+      for (const EventItem& item : posted) {
+        const FrameRef frame(item.frame);
+        Travelling t{item.time, item.order, to, item.tag, {}, 0, 0, false};
+        if (frame) {
+          t.meta = frame->meta;
+          t.bytes = frame->bytes;
+          t.flags = frame->flags;
+          t.has_frame = true;
+        }
+        append(rank_of_[to], &t, sizeof t);
+        if (frame) append(rank_of_[to], frame->data(), frame->bytes);
+      }
+      posted.clear();
+    }
+  }
+  if (!status_.ok()) {
+    const Travelling failure{0, 0, kOutside, 0, {}, 0, 0, false};
+    for (unsigned rank = 0; rank < ranks_->count(); ++rank) append(rank, &failure, sizeof failure);
+  }
+  ranks_->exchange(outgoing_, incoming_);
+  for (size_t at = 0; at < incoming_.size();) {
+    Travelling t;
+    std::memcpy(&t, &incoming_[at], sizeof t);
+    at += sizeof t;
+    if (t.to == kOutside) {
+      if (status_.ok()) status_ = Status::error("another rank has failed");
+      continue;
+    }
+    FrameRef frame;
+    if (t.has_frame) {
+      frame = frames_->make(&incoming_[at], t.bytes);
+      frame->meta = t.meta;
+      frame->flags = t.flags;
+      at += t.bytes;
+    }
+    inbox(parity_, 0, t.to).add({t.time, t.order, frame.release(), t.tag});
+  }
+}
+
+void Kernel::run_process(size_t i, unsigned thread) {
+  // A thousand hosts do not fit into the cache: what comes next is asked for while this one runs.
+  if (i + 2 < processes_.size()) __builtin_prefetch(processes_[i + 2]);
+  if (i + 1 < processes_.size()) processes_[i + 1]->prefetch();
+  if (processes_[i]->due(window_end_)) processes_[i]->run_window(window_end_, thread);
 }
 
 void Kernel::work(unsigned thread) {
   for (;;) {
     const size_t i = next_process_.fetch_add(1, std::memory_order_relaxed);
     if (i >= processes_.size()) return;
-    if (processes_[i]->due(window_end_)) processes_[i]->run_window(window_end_, thread);
+    run_process(i, thread);
   }
 }
 

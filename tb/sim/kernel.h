@@ -11,18 +11,25 @@
 //
 // A process sees its events in the order (time, source process, number within the source). Neither the number
 // of threads nor who runs which process can change that order, so the same seed gives the same bits.
+//
+// The processes may also be spread over ranks, programs that run the same simulation together. Windows begin
+// and end alike on all of them; what is posted to a process of another rank goes there at the end of the
+// window.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "tb/sim/event_queue.h"
 #include "tb/sim/frame.h"
+#include "tb/sim/ranks.h"
 #include "tb/sim/status.h"
 #include "tb/sim/time.h"
 
@@ -49,6 +56,8 @@ class Process {
   virtual void on_event(Event& event) = 0;
   // Simulate on your own up to, not including, `end`.
   virtual void advance_to(Ps end) { (void)end; }
+  // Asks the processor for the state that the coming window needs; others run meanwhile. Changes nothing.
+  virtual void prefetch() const {}
   // Earliest time at which the process wants to run without an event; the kernel skips what nobody wants.
   virtual Ps wants_at() const { return kNever; }
 
@@ -76,13 +85,6 @@ class Process {
   void run_window(Ps end, unsigned thread);
   Ps next_time();  // between windows only; kept in next_
 
-  // What others post in one window is taken in the next: nobody waits for anybody. One for each thread that
-  // may post, twice: those being filled and those being emptied.
-  struct alignas(64) Inbox {
-    std::vector<EventItem> items;
-    Ps first = kNever;
-  };
-
   Kernel* kernel_ = nullptr;
   ProcessId id_ = 0;
   Runs runs_;
@@ -92,20 +94,47 @@ class Process {
   uint64_t handled_ = 0;
   Ps next_ = kNever;
   EventQueue queue_;
-  std::vector<Inbox> inboxes_;  // [parity][thread]
   Status failure_;
+};
+
+// What others post to a process in one window is taken in the next, so nobody waits for anybody. There is one
+// for each process and each thread that may post, twice: those being filled and those being emptied.
+class Inbox {
+ public:
+  void add(const EventItem& item) {
+    if (count_ == capacity_) grow();
+    items_[count_++] = item;
+    first_ = std::min(first_, item.time);
+  }
+  void clear() {
+    count_ = 0;
+    first_ = kNever;
+  }
+  const EventItem* begin() const { return items_.get(); }
+  const EventItem* end() const { return items_.get() + count_; }
+  uint32_t size() const { return count_; }
+  Ps first() const { return first_; }
+
+ private:
+  void grow();
+  std::unique_ptr<EventItem[]> items_;  // not a vector: half the size, and all of them are looked at often
+  Ps first_ = kNever;
+  uint32_t count_ = 0, capacity_ = 0;
 };
 
 class Kernel {
  public:
-  // `lookahead` > 0. `threads` >= 1 counts the caller.
-  Kernel(Ps lookahead, unsigned threads);
+  // `lookahead` > 0. `threads` >= 1 counts the caller. As one of several ranks: frames from others are made
+  // in `frames`; what a caller asks or posts concerns its own part; on_window_end is called on every rank.
+  Kernel(Ps lookahead, unsigned threads, Ranks* ranks = nullptr, FramePool* frames = nullptr);
   ~Kernel();
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
   // Processes are started in the order of their numbers: add the expensive ones first. Not owned.
   ProcessId add(Process& process);
+  // The same, for every rank: gives it its number, but only `rank` runs it. Elsewhere it may be null.
+  ProcessId add(Process* process, unsigned rank);
   // Called at the barrier, on the thread that runs the simulation, with the end of the window.
   void on_window_end(std::function<void(Ps end)> callback) { callbacks_.push_back(std::move(callback)); }
 
@@ -113,12 +142,15 @@ class Kernel {
   // cut at `limit`; now() is `limit` afterwards if nothing happens before.
   Ps run_window(Ps limit);
 
-  // For the caller of run_window, between windows: an event from outside. time >= now().
+  // For the caller of run_window, between windows: an event from outside. time >= now(). With ranks, to a
+  // process of the caller's.
   void post(ProcessId to, Ps time, uint32_t tag, FrameRef frame);
 
   Ps now() const { return now_; }
   Ps lookahead() const { return lookahead_; }
   unsigned threads() const { return threads_; }
+  unsigned rank() const { return ranks_ ? ranks_->rank() : 0; }
+  unsigned ranks() const { return ranks_ ? ranks_->count() : 1; }
   uint64_t pending_events() const;  // between windows
   uint64_t pending_frames() const;  // of those, the ones that are not timers
   uint64_t windows() const { return windows_; }
@@ -127,6 +159,11 @@ class Kernel {
 
  private:
   friend class Process;
+  Inbox& inbox(unsigned parity, unsigned thread, ProcessId process) {
+    return inboxes_[(size_t{parity} * threads_ + thread) * rank_of_.size() + process];
+  }
+  void run_process(size_t i, unsigned thread);
+  void exchange();
   void work(unsigned thread);
   void worker(unsigned thread);
 
@@ -137,9 +174,17 @@ class Kernel {
   unsigned parity_ = 0;  // of the inboxes being filled
   uint64_t windows_ = 0;
   uint64_t outside_number_ = 0;
-  std::vector<Process*> processes_;
+  Ranks* const ranks_;
+  FramePool* const frames_;
+  std::vector<unsigned> rank_of_;    // by process number
+  std::vector<Process*> by_number_;  // null where another rank runs it
+  std::vector<Process*> processes_;  // that run here
+  std::vector<Inbox> inboxes_;       // [parity][thread][process]
   std::vector<std::function<void(Ps)>> callbacks_;
   Status status_;
+
+  std::vector<std::vector<uint8_t>> outgoing_;  // by rank
+  std::vector<uint8_t> incoming_;
 
   std::vector<std::thread> workers_;
   std::atomic<size_t> next_process_{0};

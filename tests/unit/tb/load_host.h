@@ -14,6 +14,7 @@
 #include "tb/scenario.h"
 #include "tb/sim/frame.h"
 #include "tb/sim/kernel.h"
+#include "tb/sim/ranks.h"
 #include "tb/sim/rng.h"
 
 namespace weft::tb {
@@ -24,6 +25,7 @@ struct Load {
   uint32_t window_packets = 48;   // per port
   uint32_t paths = 64;            // per port
   uint64_t packets = UINT64_MAX;  // to send on each port
+  bool obeys_pause = true;
 };
 
 struct LoadPacket {
@@ -34,13 +36,14 @@ struct LoadPacket {
 class LoadHost final : public FabricHost {
  public:
   LoadHost(FramePool& frames, const Load& load, uint32_t node, uint32_t to, uint32_t ports)
-      : FabricHost(Runs::kOnEvents), frames_(frames), load_(load), node_(node), to_(to), ports_(ports) {}
+      : FabricHost(Runs::kOnEvents), node(node), frames_(frames), load_(load), to_(to), ports_(ports) {}
 
   // Between windows, before the first.
   void start() {
     for (uint32_t p = 0; p < ports_.size(); ++p) post(0, p);
   }
 
+  const uint32_t node;
   uint64_t got = 0, acked = 0, marked = 0, late = 0;  // late: of a path, behind a packet sent after it
   uint64_t hash = 0;                                  // of everything that came, in order
   Ps last = 0;                                        // when
@@ -87,8 +90,13 @@ class LoadHost final : public FabricHost {
     send(p, now);
   }
 
+  void on_pause(uint32_t p, Ps now) override {
+    if (!ports_[p].waiting) send(p, now);
+  }
+
   void send(uint32_t p, Ps now) {
     Port& port = ports_[p];
+    if (uplink(p).paused && load_.obeys_pause) return;
     if (port.in_flight == load_.window_packets || port.sent == load_.packets) return;
     if (port.free_at > now) {
       port.waiting = true;
@@ -101,10 +109,10 @@ class LoadHost final : public FabricHost {
     meta.kind = FrameKind::kData;
     meta.ecn = kEcnEct0;
     meta.wire_bytes = load_.data_bytes;
-    meta.src_node = static_cast<uint16_t>(node_);
+    meta.src_node = static_cast<uint16_t>(node);
     meta.dst_node = static_cast<uint16_t>(to_);
     meta.src_port = meta.dst_port = static_cast<uint8_t>(p);
-    meta.flow_hash = mix64(uint64_t{node_} << 32 | p << 16 | packet.path);
+    meta.flow_hash = mix64(uint64_t{node} << 32 | p << 16 | packet.path);
     ++port.in_flight;
     port.free_at = transmit(p, now, frames_.make_decoded(packet, meta));
     port.waiting = true;
@@ -113,22 +121,28 @@ class LoadHost final : public FabricHost {
 
   FramePool& frames_;
   const Load load_;
-  const uint32_t node_, to_;
+  const uint32_t to_;
   std::vector<Port> ports_;
 };
 
-// A fabric under load: host k sends to the k-th of a random permutation without fixed points.
+// A fabric under load: host k sends to the k-th of a random permutation without fixed points. With ranks, the
+// part of it that runs here; hash() and got() are of all.
 class LoadedFabric {
  public:
-  LoadedFabric(const Scenario& s, const Load& load, std::vector<uint32_t> to = {})
-      : scenario_(s), kernel(std::llround(s.fabric.link_latency_ns * 1000), std::max(1u, s.threads)) {
+  LoadedFabric(const Scenario& s, const Load& load, std::vector<uint32_t> to = {}, Ranks* ranks = nullptr)
+      : scenario_(s),
+        ranks_(ranks),
+        kernel(std::llround(s.fabric.link_latency_ns * 1000), std::max(1u, s.threads), ranks, &frames) {
     if (to.empty()) to = permutation(s);
     for (uint32_t k = 0; k < s.nodes; ++k) {
-      hosts.push_back(std::make_unique<LoadHost>(frames, load, k, to[k], s.planes));
-      kernel.add(*hosts.back());
+      const unsigned rank = rank_of_node(s, k, kernel.ranks());
+      hosts.push_back(rank == kernel.rank() ? std::make_unique<LoadHost>(frames, load, k, to[k], s.planes)
+                                            : nullptr);
+      kernel.add(hosts.back().get(), rank);
     }
     fabric = std::make_unique<Fabric>(kernel, frames, scenario_, s.planes);
     for (uint32_t k = 0; k < s.nodes; ++k) {
+      if (!hosts[k]) continue;
       hosts[k]->attach(*fabric, k);
       if (to[k] != k) hosts[k]->start();
     }
@@ -149,17 +163,26 @@ class LoadedFabric {
   }
   // Of all that came anywhere.
   uint64_t hash() const {
-    uint64_t h = 0;
-    for (const auto& host : hosts) h = mix64(h ^ host->hash);
-    return h;
+    return sum([](const LoadHost& host) { return mix64(host.hash + host.node); });
   }
   uint64_t got() const {
-    return std::accumulate(hosts.begin(), hosts.end(), uint64_t{0},
-                           [](uint64_t sum, const auto& host) { return sum + host->got; });
+    return sum([](const LoadHost& host) { return host.got; });
+  }
+  uint64_t late() const {
+    return sum([](const LoadHost& host) { return host.late; });
   }
 
  private:
+  template <class Value>
+  uint64_t sum(Value&& value) const {
+    uint64_t total = 0;
+    for (const auto& host : hosts) total += host ? value(*host) : 0;
+    if (ranks_) ranks_->sum({&total, 1});
+    return total;
+  }
+
   const Scenario scenario_;
+  Ranks* const ranks_;
 
  public:
   FramePool frames;  // before everything that holds frames
@@ -175,6 +198,14 @@ inline Scenario f100(uint32_t nodes = 128, uint32_t planes = 1) {
   s.planes = planes;
   s.threads = 1;
   s.fabric.topology = Topology::kFatTree;
+  return s;
+}
+
+// What a test over ranks runs on both sides: lossy, so that random draws are compared too.
+inline Scenario ranked_scenario(uint32_t nodes, uint32_t planes, uint32_t threads) {
+  Scenario s = f100(nodes, planes);
+  s.threads = threads;
+  s.faults.loss = 0.001;
   return s;
 }
 
