@@ -248,17 +248,17 @@ Wrong check_link(const Scenario& s, const LinkName& l) {
   };
   if (s.fabric.topology == Topology::kLeafSpine) {
     for (const auto& [key, value] : {std::pair{"tor", l.tor}, {"agg", l.agg}, {"core", l.core}})
-      absent(key, value, "no such switch: fabric.topology is leaf_spine");
+      absent(key, value, "nothing: a leaf_spine fabric has no such switch");
     if (leaf_count(s) == 1) absent("leaf", l.leaf, "no such link: one leaf holds every node");
     all.push_back(below("leaf", l.leaf, leaf_count(s), "the number of leaves, "));
     all.push_back(below("spine", l.spine, s.fabric.spines, "spines = "));
   } else {
     for (const auto& [key, value] : {std::pair{"leaf", l.leaf}, {"spine", l.spine}})
-      absent(key, value, "no such switch: fabric.topology is fat_tree");
+      absent(key, value, "nothing: a fat_tree fabric has no such switch");
     const uint32_t radix = s.fabric.radix, tors = leaf_count(s);
     all.push_back(below("tor", l.tor, tors, "the number of ToRs, "));
     all.push_back(below("agg", l.agg, tors, "the number of aggregation switches, "));
-    if (pod_count(s) == 1) absent("core", l.core, "no such switch: one pod holds every node");
+    if (pod_count(s) == 1) absent("core", l.core, "nothing: one pod holds every node, there are no cores");
     all.push_back(below("core", l.core, radix * radix, "the number of cores, "));
     const auto agg = static_cast<uint32_t>(l.agg);
     if (l.tor >= 0 && agg / radix != static_cast<uint32_t>(l.tor) / radix)

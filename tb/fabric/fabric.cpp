@@ -49,6 +49,10 @@ struct alignas(64) OutPort {  // what every frame needs stands first
   size_t head = 0, waiting = 0;
   uint64_t queued_bytes = 0;
 
+  Downtime down;
+  Rng loss, mark;
+  LinkCounts counts;  // those of every frame first
+
   // Priority flow control: the queue itself, and what came in by the other direction of the link.
   Frame *oldest = nullptr, *newest = nullptr;       // linked by Frame::next
   uint32_t sending_bytes = 0, sending_in_port = 0;  // the frame on the wire; 0 bytes: none
@@ -56,11 +60,9 @@ struct alignas(64) OutPort {  // what every frame needs stands first
   bool pausing = false;                             // who is at the other end
   uint64_t ingress_bytes = 0;                       // waiting in any queue here
 
-  LinkCounts counts;
-  Downtime down;
-  Rng mark, loss, corrupt, jitter, reorder, duplicate;  // one each: faults do not disturb each other
-  std::vector<Ps> last_in_order;                        // per bucket of 5-tuples; empty: no jitter
-  uint64_t seen[4] = {};                                // frames by FrameKind, for the drop list
+  Rng corrupt, jitter, reorder, duplicate;  // one each: faults do not disturb each other
+  std::vector<Ps> last_in_order;            // per bucket of 5-tuples; empty: no jitter
+  uint64_t seen[4] = {};                    // frames by FrameKind, for the drop list
   std::vector<std::pair<FrameKind, uint64_t>> drop_list;
 
   void forget_sent(Ps now) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of one process, in the order (time, source, number within the source).
+// The events of a process, in the order (time, source, number within the source).
 //
-// Two parts, because of how windows feed them. Most events come from other processes and are due in the very
-// window at whose start they are taken in: those are sorted once and read from the front. The rest, timers of
-// the process itself and frames that wait behind long queues, lie in a heap of four children a node.
+// They are in two parts, because of how windows feed them. Most events come from other processes and are due
+// in the very window at whose start they are taken in: those are sorted once and read from the front. The
+// rest, timers of the process itself and frames that wait behind long queues, lie in a heap of four children
+// a node.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,31 @@ struct EventItem {
 };
 static_assert(sizeof(EventItem) == 32);
 
+// What arrived for a process in time for the running window. One serves all processes that a thread runs.
+class EventBatch {
+ public:
+  void add(const EventItem& item) {
+    items_.push_back(item);
+    __builtin_prefetch(item.frame);
+  }
+  void sort() {
+    next_ = 0;
+    std::sort(items_.begin(), items_.end(),
+              [](const EventItem& a, const EventItem& b) { return a.before(b); });
+  }
+  bool empty() const { return next_ == items_.size(); }
+  const EventItem& first() const { return items_[next_]; }
+  void pop() { ++next_; }
+  void clear() {
+    items_.clear();
+    next_ = 0;
+  }
+
+ private:
+  std::vector<EventItem> items_;
+  size_t next_ = 0;
+};
+
 class EventQueue {
  public:
   // At any time, in any order.
@@ -47,35 +73,27 @@ class EventQueue {
     heap_[i] = item;
   }
 
-  // A window that ends at `end`: add() what has arrived, open(), then take() until there is nothing left
-  // before `end`.
-  void add(const EventItem& item, Ps end) {
-    if (item.time < end) {
-      batch_.push_back(item);
-      __builtin_prefetch(item.frame);
-    } else {
-      push(item);
-    }
-  }
-  void open() {
-    next_ = 0;
-    std::sort(batch_.begin(), batch_.end(),
-              [](const EventItem& a, const EventItem& b) { return a.before(b); });
-  }
-  bool take(Ps end, EventItem& item) {
-    if (next_ != batch_.size()) {
-      if (heap_.empty() || batch_[next_].before(heap_.front())) {
-        item = batch_[next_++];
+  // The next event before `end`, of those in here and in the batch; false: there is none.
+  bool take(EventBatch& batch, Ps end, EventItem& item) {
+    if (!batch.empty()) {
+      if (heap_.empty() || batch.first().before(heap_.front())) {
+        item = batch.first();
+        batch.pop();
         return true;
       }
     } else if (heap_.empty() || heap_.front().time >= end) {
-      batch_.clear();
-      next_ = 0;
       return false;
     }
     item = heap_.front();
     pop();
     return true;
+  }
+
+  void prefetch() const {
+    const auto* line = reinterpret_cast<const char*>(heap_.data());
+    __builtin_prefetch(line);
+    __builtin_prefetch(line + 64);
+    __builtin_prefetch(line + 128);
   }
 
   // Between windows.
@@ -109,8 +127,6 @@ class EventQueue {
   }
 
   std::vector<EventItem> heap_;
-  std::vector<EventItem> batch_;  // of the running window
-  size_t next_ = 0;
 };
 
 }  // namespace weft::tb

@@ -73,13 +73,20 @@ void Process::fail(Status status) {
 
 void Process::run_window(Ps end, unsigned thread) {
   thread_ = thread;
+  EventBatch& batch = kernel_->scratch_[thread].batch;
+  batch.clear();
   for (unsigned i = 0; i < kernel_->threads_; ++i) {
     Inbox& arrived = kernel_->inbox(kernel_->parity_ ^ 1, i, id_);
-    for (const EventItem& item : arrived) queue_.add(item, end);
+    for (const EventItem& item : arrived) {
+      if (item.time < end)
+        batch.add(item);
+      else
+        queue_.push(item);
+    }
     arrived.clear();
   }
-  queue_.open();
-  for (EventItem item; queue_.take(end, item);) {
+  batch.sort();
+  for (EventItem item; queue_.take(batch, end, item);) {
     Event event{item.time, item.tag, static_cast<ProcessId>(item.order >> kNumberBits), FrameRef(item.frame)};
     ++handled_;
     on_event(event);
@@ -101,6 +108,7 @@ Ps Process::next_time() {
 
 Kernel::Kernel(Ps lookahead, unsigned threads, Ranks* ranks, FramePool* frames)
     : lookahead_(lookahead), threads_(threads), ranks_(ranks), frames_(frames) {
+  scratch_.resize(threads);
   outgoing_.resize(ranks ? ranks->count() : 0);
   for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { worker(i); });
 }
@@ -174,7 +182,7 @@ Ps Kernel::run_window(Ps limit) {
 
   next_process_.store(0, std::memory_order_relaxed);
   if (workers_.empty()) {
-    for (size_t i = 0; i < processes_.size(); ++i) run_process(i, 0);
+    run_processes(0, processes_.size(), 0);
   } else {
     finished_.store(0, std::memory_order_relaxed);
     {
@@ -254,18 +262,30 @@ void Kernel::exchange() {
   }
 }
 
-void Kernel::run_process(size_t i, unsigned thread) {
-  // A thousand hosts do not fit into the cache: what comes next is asked for while this one runs.
-  if (i + 2 < processes_.size()) __builtin_prefetch(processes_[i + 2]);
-  if (i + 1 < processes_.size()) processes_[i + 1]->prefetch();
-  if (processes_[i]->due(window_end_)) processes_[i]->run_window(window_end_, thread);
+void Kernel::prefetch(Process& process) {
+  process.queue_.prefetch();
+  process.prefetch();
+  const auto* line = reinterpret_cast<const char*>(inbox(parity_ ^ 1, 0, process.id_).begin());
+  __builtin_prefetch(line);
+  __builtin_prefetch(line + 64);
+}
+
+// A thousand hosts do not fit into the cache: what comes next is asked for while one runs.
+void Kernel::run_processes(size_t from, size_t to, unsigned thread) {
+  for (size_t i = from; i < to; ++i) {
+    if (i + 2 < to) __builtin_prefetch(processes_[i + 2]);
+    if (i + 1 < to) prefetch(*processes_[i + 1]);
+    if (processes_[i]->due(window_end_)) processes_[i]->run_window(window_end_, thread);
+  }
 }
 
 void Kernel::work(unsigned thread) {
+  // By the piece, lest threads get in each other's way, but nodes that take milliseconds one by one.
+  const size_t piece = std::clamp<size_t>(processes_.size() / (16 * threads_), 1, 8);
   for (;;) {
-    const size_t i = next_process_.fetch_add(1, std::memory_order_relaxed);
+    const size_t i = next_process_.fetch_add(piece, std::memory_order_relaxed);
     if (i >= processes_.size()) return;
-    run_process(i, thread);
+    run_processes(i, std::min(i + piece, processes_.size()), thread);
   }
 }
 

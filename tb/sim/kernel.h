@@ -162,7 +162,8 @@ class Kernel {
   Inbox& inbox(unsigned parity, unsigned thread, ProcessId process) {
     return inboxes_[(size_t{parity} * threads_ + thread) * rank_of_.size() + process];
   }
-  void run_process(size_t i, unsigned thread);
+  void prefetch(Process& process);
+  void run_processes(size_t from, size_t to, unsigned thread);
   void exchange();
   void work(unsigned thread);
   void worker(unsigned thread);
@@ -183,6 +184,10 @@ class Kernel {
   std::vector<std::function<void(Ps)>> callbacks_;
   Status status_;
 
+  struct alignas(64) Scratch {
+    EventBatch batch;
+  };
+  std::vector<Scratch> scratch_;                // by thread
   std::vector<std::vector<uint8_t>> outgoing_;  // by rank
   std::vector<uint8_t> incoming_;
 

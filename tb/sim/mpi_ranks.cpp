@@ -9,8 +9,8 @@
 namespace weft::tb {
 
 MpiRanks::MpiRanks(int* argc, char*** argv) {
-  MPI_Init(argc, argv);
   int value = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &value);  // only the caller's thread calls MPI
   MPI_Comm_rank(MPI_COMM_WORLD, &value);
   rank_ = static_cast<unsigned>(value);
   MPI_Comm_size(MPI_COMM_WORLD, &value);

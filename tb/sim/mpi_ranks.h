@@ -9,7 +9,7 @@ namespace weft::tb {
 
 class MpiRanks final : public Ranks {
  public:
-  // MPI_Init and MPI_Finalize: one object in a program.
+  // Initialises MPI, and finalises it at the end: one object in a program.
   MpiRanks(int* argc, char*** argv);
   ~MpiRanks() override;
   MpiRanks(const MpiRanks&) = delete;

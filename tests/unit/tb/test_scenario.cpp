@@ -145,6 +145,121 @@ mine = [1, { a = 2 }]
   CHECK(s.memory.error[0].addr == 0x200000000);
 }
 
+TEST_CASE("scenario: a fat tree and links that differ are read", "[tb][scenario]") {
+  TempFile f(R"(
+[cluster]
+nodes = 50
+[fabric]
+topology = "fat_tree"
+radix = 5
+spray = "packet"
+pfc = true
+pfc_xoff_bytes = 3000
+pfc_xon_bytes = 2000
+slow_core_links = 7
+slow_core_factor = 0.5
+[[fabric.link]]
+plane = 1
+tor = 3
+agg = 4
+rate_factor = 0.25
+extra_latency_ns = 10
+[[fabric.host]]
+node = 3
+last = 7
+rate_gbps = 25
+extra_latency_ns = 20
+[[fabric.host]]
+node = 9
+[[fabric.pods]]
+a = 0
+b = 1
+extra_latency_ns = 1e5
+[[faults.down]]
+plane = 0
+agg = 6
+core = 5
+)");
+  const auto r = load_scenario(f.path);
+  INFO(r.error());
+  REQUIRE(r.ok());
+  const FabricConfig& c = r.value().fabric;
+  CHECK(c.topology == Topology::kFatTree);
+  CHECK(c.radix == 5);
+  CHECK(c.spray == Spray::kPacket);
+  CHECK(c.pfc);
+  CHECK(c.pfc_xoff_bytes == 3000);
+  CHECK(c.pfc_xon_bytes == 2000);
+  CHECK(c.slow_core_links == 7);
+  CHECK(c.slow_core_factor == 0.5);
+  REQUIRE(c.link.size() == 1);
+  CHECK(c.link[0].plane == 1);
+  CHECK(c.link[0].tor == 3);
+  CHECK(c.link[0].agg == 4);
+  CHECK(c.link[0].rate_factor == 0.25);
+  CHECK(c.link[0].extra_latency_ns == 10);
+  REQUIRE(c.host.size() == 2);
+  CHECK(host_rate_gbps(r.value(), 2) == 100);
+  CHECK(host_rate_gbps(r.value(), 3) == 25);
+  CHECK(host_rate_gbps(r.value(), 7) == 25);
+  CHECK(host_rate_gbps(r.value(), 8) == 100);
+  CHECK(c.host[0].extra_latency_ns == 20);
+  CHECK(c.host[1].last == 9);
+  REQUIRE(c.pods.size() == 1);
+  CHECK(c.pods[0].extra_latency_ns == 1e5);
+  CHECK(r.value().faults.down[0].core == 5);
+  CHECK(pod_count(r.value()) == 2);
+  CHECK(leaf_count(r.value()) == 10);
+}
+
+TEST_CASE("scenario: a link or pod that the fabric does not have is refused", "[tb][scenario]") {
+  const std::string tree = "[fabric]\ntopology = \"fat_tree\"\n";  // 8 nodes: one pod of 4 ToRs
+  const std::string two_pods = "[cluster]\nnodes = 32\n" + tree;
+  CHECK(error_of("[fabric]\ntopology = \"torus\"\n") ==
+        ":2: fabric.topology = 'torus': expected leaf_spine or fat_tree");
+  CHECK(error_of("[fabric]\nspray = \"some\"\n") == ":2: fabric.spray = 'some': expected flow or packet");
+  Scenario flag;
+  CHECK(set_key(flag, "fabric.topology", "fat_tree", "--topology").ok());
+  CHECK(flag.fabric.topology == Topology::kFatTree);
+  CHECK(set_key(flag, "fabric.topology", "ring", "--topology").text() ==
+        "--topology = ring: expected leaf_spine or fat_tree");
+  CHECK(error_of("[[fabric.link]]\nplane = 0\ntor = 1\nagg = 0\n") ==
+        ": fabric.link[0].tor = 1: expected nothing: a leaf_spine fabric has no such switch");
+  CHECK(error_of(tree + "[[fabric.link]]\nplane = 0\nleaf = 1\nspine = 0\n") ==
+        ": fabric.link[0].leaf = 1: expected nothing: a fat_tree fabric has no such switch");
+  CHECK(error_of(tree + "[[fabric.link]]\nplane = 0\nagg = 1\ncore = 5\n") ==
+        ": fabric.link[0].core = 5: expected nothing: one pod holds every node, there are no cores");
+  CHECK(error_of(two_pods + "[[fabric.link]]\nplane = 0\nagg = 4\ncore = 5\n") ==
+        ": fabric.link[0].core = 5: expected a core that is joined to the aggregation switch");
+  CHECK(error_of(two_pods + "[[faults.down]]\nplane = 0\ntor = 4\nagg = 3\n") ==
+        ": faults.down[0].agg = 3: expected an aggregation switch of the pod of the ToR");
+  CHECK(error_of(two_pods + "[[faults.down]]\nplane = 0\ntor = 8\nagg = 3\n") ==
+        ": faults.down[0].tor = 8: expected below the number of ToRs, 8");
+  CHECK(error_of(two_pods + "[[fabric.link]]\nplane = 0\ntor = 1\n")
+            .find("fabric.link[0].plane = 0: expected one of: plane; plane, leaf") != std::string::npos);
+  CHECK(error_of(two_pods + "[[fabric.pods]]\na = 0\nb = 2\nextra_latency_ns = 1\n") ==
+        ": fabric.pods[0].b = 2: expected below 2, the number of pods");
+  CHECK(error_of(two_pods + "[[fabric.pods]]\na = 0\nb = 1\n") ==
+        ": fabric.pods[0].extra_latency_ns: expected a time");
+  CHECK(error_of("[[fabric.pods]]\na = 0\nb = 1\nextra_latency_ns = 1\n") ==
+        ": fabric.pods[0].a = 0: expected fabric.topology = fat_tree");
+  CHECK(error_of("[[fabric.host]]\nnode = 8\n") == ": fabric.host[0].last = 8: expected below nodes = 8");
+  CHECK(error_of("[[fabric.host]]\nnode = 3\nlast = 2\n") ==
+        ":3: fabric.host[0].last = 2: expected a node not below node");
+  CHECK(error_of("[fabric]\nslow_core_links = 1\n") ==
+        ": fabric.slow_core_links = 1: expected fabric.topology = fat_tree");
+  CHECK(error_of(two_pods + "slow_core_links = 33\n") ==
+        ": fabric.slow_core_links = 33: expected at most 32, the aggregation-core links of a plane");
+  CHECK(error_of("[fabric]\npfc_xoff_bytes = 5000\npfc_xon_bytes = 5000\n") ==
+        ": fabric.pfc_xon_bytes = 5000: expected less than pfc_xoff_bytes = 5000");
+  CHECK(error_of("[fabric]\npfc = true\ncut_through = true\n") ==
+        ": fabric.pfc = true: expected false with cut_through");
+  Scenario s = two_nodes();
+  s.fabric.pfc = true;
+  CHECK(Cluster::create(s, soft_nodes(1)).error() ==
+        "scenario: fabric.pfc = true: expected false: the MAC of a node does not stop");
+}
+
 TEST_CASE("scenario: every mistake gets one line with file, key, value and what was expected",
           "[tb][scenario]") {
   CHECK(error_of("nodes = 3\n") == ":1: nodes = 3: unknown key");
