@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Safety over the harshest network: whatever is sent is lost, arrives at once, or goes into a bag of K
+ * late packets, each of which may arrive at any later time, in any order, any number of times. Only W4
+ * and W11 (no packet lives longer than T) take anything out of the bag for certain. FIFO paths are a
+ * special case. Timers may fire at any time, so a path may be failed without any cause.
+ */
+#include "rules.pml"
+
+#ifndef K
+#define K 2
+#endif
+
+short bag[K];                     /* descending, zeros behind: the order inside means nothing */
+#ifdef GIVE_UP
+bit failed;                       /* the connection: nothing is sent any more but fences */
+#endif
+#ifdef RESTART
+bit restarted;
+#endif
+
+inline sort_bag()
+{
+  i = K - 1;
+  do
+  :: i == 0 -> break
+  :: else ->
+    v = 0;
+    do
+    :: v == i -> break
+    :: else ->
+      if
+      :: bag[v] < bag[v + 1] -> y = bag[v]; bag[v] = bag[v + 1]; bag[v + 1] = y
+      :: else
+      fi;
+      v++
+    od;
+    i--
+  od
+}
+
+/* W11: nothing is half the PSN space late. */
+inline age_psn(ch, newest)
+{
+#ifdef NO_W11
+  skip
+#else
+  i = 0;
+  do
+  :: i == K -> break
+  :: else ->
+    if
+    :: bag[i] && CHANNEL(bag[i]) == ch && EPOCH(bag[i]) == s_epoch[ch] && KIND(bag[i]) != FENCE &&
+       (newest + QM - SPEAKS_OF(bag[i])) % QM >= QM / 2 -> bag[i] = 0
+    :: else
+    fi;
+    i++
+  od;
+  sort_bag()
+#ifdef PIPE
+  ;
+  if
+  :: pending[ch] && EPOCH(pending[ch]) == s_epoch[ch] && (newest + QM - PSN(pending[ch])) % QM >= QM / 2 ->
+    pending[ch] = 0
+  :: else
+  fi
+#endif
+#endif
+}
+
+#define RENUMBERED(p, epochs, psns) \
+  PACK(KIND(p), CHANNEL(p), INC(p), (EPOCH(p) + EM - (epochs)) % EM, (PSN(p) + QM - (psns)) % QM, ARG(p))
+
+inline rotate_psn(ch, by)
+{
+  s_psn[ch] = 0;
+  base[ch] = (base[ch] + QM - by) % QM; /* an ack is only taken in the receiver's own epoch */
+  i = 0;
+  do
+  :: i == K -> break
+  :: else ->
+    if
+    :: bag[i] && CHANNEL(bag[i]) == ch && EPOCH(bag[i]) == s_epoch[ch] && KIND(bag[i]) != FENCE ->
+      bag[i] = RENUMBERED(bag[i], 0, by)
+    :: else
+    fi;
+    i++
+  od;
+  sort_bag()
+#ifdef PIPE
+  ;
+  if
+  :: pending[ch] && EPOCH(pending[ch]) == s_epoch[ch] -> pending[ch] = RENUMBERED(pending[ch], 0, by)
+  :: else
+  fi
+#endif
+}
+
+/* W4: nothing outlives EM - 2 changes of its channel's epoch. */
+inline age_epoch(ch)
+{
+#ifndef NO_W4
+  i = 0;
+  do
+  :: i == K -> break
+  :: else ->
+    if
+    :: bag[i] && CHANNEL(bag[i]) == ch && EPOCH(bag[i]) == NEXT(s_epoch[ch]) -> bag[i] = 0
+    :: else
+    fi;
+    i++
+  od;
+#ifdef PIPE
+  if
+  :: pending[ch] && EPOCH(pending[ch]) == NEXT(s_epoch[ch]) -> pending[ch] = 0
+  :: else
+  fi;
+#endif
+#endif
+#ifdef ROTATE
+  i = 0;
+  do
+  :: i == K -> break
+  :: else ->
+    if
+    :: bag[i] && CHANNEL(bag[i]) == ch -> bag[i] = RENUMBERED(bag[i], 1, 0)
+    :: else
+    fi;
+    i++
+  od;
+#ifdef PIPE
+  if
+  :: pending[ch] -> pending[ch] = RENUMBERED(pending[ch], 1, 0)
+  :: else
+  fi;
+#endif
+  s_epoch[ch] = 0;
+  r_epoch[ch] = (r_epoch[ch] + EM - 1) % EM;
+#endif
+  sort_bag()
+}
+
+/* Acks go out at any time (below), so none is owed by anybody in particular. */
+inline owe_ack(ch) { skip }
+
+inline put_into_bag()
+{
+  bag[K - 1] = x;
+  x = 0;
+  sort_bag()
+}
+
+#ifdef GIVE_UP
+#define ALIVE !failed &&
+#else
+#define ALIVE
+#endif
+
+/* What channel ch's ends may do; m is the oldest message that waits. */
+#define CHANNEL_STEPS(ch)                                                                               \
+  :: ALIVE MAY_DATA(ch) && OLDEST(DIR(ch)) < N -> d_step { a = DIR(ch) * N + OLDEST(DIR(ch)); send_data(ch, a); skip } \
+  :: ALIVE MAY_PROBE(ch) -> d_step { send_probe(ch); skip }                                                   \
+  :: ALIVE MAY_FAIL(ch) -> d_step { fencing[ch] = 1; printf("fail c%d\n", ch) }                                                     \
+  :: fencing[ch] -> d_step { send_fence(ch) }                                                           \
+  :: !closed[ch] -> x = STATE_OF(ch)
+
+#if N == 1
+#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : N)
+#elif N == 2
+#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : N))
+#else
+#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : (msg[(dir) * N + 2] == WAIT -> 2 : N)))
+#endif
+
+/* Spurious failures of paths with nothing unsettled change nothing worth a state. */
+#ifdef NO_W5
+#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && !fencing[OTHER(ch)])
+#else
+#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && !fencing[OTHER(ch)] && !unconfirmed[ch])
+#endif
+
+inline complete_with_errors()
+{
+  i = 0;
+  do
+  :: i == NM -> break
+  :: else ->
+    if
+    :: msg[i] == DONE -> skip
+    :: else ->
+      msg[i] = ERR;
+      printf("m%d completes with an error\n", i)
+    fi;
+    i++
+  od
+}
+
+active proctype world()
+{
+end: /* a state where nothing is left to do is no error here: progress is fifo.pml's */
+  do
+  :: atomic {
+      if
+      CHANNEL_STEPS(0)
+      CHANNEL_STEPS(1)
+#if DIRS == 2
+      CHANNEL_STEPS(2)
+      CHANNEL_STEPS(3)
+#endif
+      /* A late packet arrives; it, or a copy, may come again. */
+      :: bag[0] -> x = bag[0]
+#if K > 1
+      :: bag[1] -> x = bag[1]
+#endif
+#if K > 2
+      :: bag[2] -> x = bag[2]
+#endif
+      :: bag[0] -> d_step { x = bag[0]; bag[0] = 0; sort_bag(); skip }
+#if K > 1
+      :: bag[1] -> d_step { x = bag[1]; bag[1] = 0; sort_bag(); skip }
+#endif
+#if K > 2
+      :: bag[2] -> d_step { x = bag[2]; bag[2] = 0; sort_bag(); skip }
+#endif
+#ifdef PIPE
+      :: pending[0] -> d_step { commit(0) }
+      :: pending[1] -> d_step { commit(1) }
+#endif
+#ifdef GIVE_UP
+      /* The retry limit is passed: final fences on whatever is unsettled. */
+      :: !failed -> d_step {
+          failed = 1;
+          printf("connection fails\n");
+          if :: s_n[0] > 0 && !unconfirmed[0] -> fencing[0] = 1 :: else fi;
+          if :: s_n[1] > 0 && !unconfirmed[1] -> fencing[1] = 1 :: else fi;
+#ifdef NO_W8
+          complete_with_errors();
+#endif
+          skip
+        }
+      :: failed && !fencing[0] && !fencing[1] -> d_step { complete_with_errors(); skip } /* all answered */
+      :: failed -> d_step { /* T without sending: nothing is under way */
+          i = 0;
+          do
+          :: i == K -> break
+          :: else -> bag[i] = 0; i++
+          od;
+#ifdef PIPE
+          pending[0] = 0;
+          pending[1] = 0;
+#endif
+          complete_with_errors();
+          skip
+        }
+#endif
+#ifdef RESTART
+      /* The receiver forgets everything but its number, which is a new one. */
+      :: !restarted -> d_step {
+          restarted = 1;
+          printf("receiver restarts\n");
+          r_inc = 1;
+          i = 0;
+          do
+          :: i == C -> break
+          :: else -> r_epoch[i] = 0; closed[i] = 0; base[i] = 0; hist[i] = 0; i++
+          od;
+          skip
+        }
+      /* The sender is told: what was under way completes with an error, the rest starts anew. */
+      :: r_inc != s_inc -> d_step {
+          s_inc = r_inc;
+          printf("sender begins the new incarnation\n");
+          i = 0;
+          do
+          :: i == NM -> break
+          :: else ->
+            if
+            :: msg[i] == FLYING -> msg[i] = ERR
+            :: else
+            fi;
+            i++
+          od;
+          v = 0;
+          do
+          :: v == C -> break
+          :: else -> s_epoch[v] = 0; fencing[v] = 0; unconfirmed[v] = 0; forget_unsettled(v); v++
+          od;
+          skip
+        }
+#endif
+      fi;
+      do
+      :: x == 0 -> break
+      /* Lost, late, or at once; then its reply is in x. */
+      :: x -> d_step { printf("lost\n"); x = 0 }
+      :: x && bag[K - 1] == 0 -> d_step { printf("late\n"); put_into_bag(); skip }
+      :: x -> d_step { handle(); skip }
+      od;
+      d_step { clear_scratch() }
+    }
+  od
+}
