@@ -9,6 +9,7 @@ JOBS  ?= $(shell nproc)
 T     ?=
 B     ?=
 F     ?=
+M     ?=
 ARGS  ?=
 
 # make's own default for CXX does not count as a wish.
@@ -21,7 +22,7 @@ export T BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
 SETUP  := @sw/tools/setup/setup.sh --build '$(BUILD)' --venv '$(VENV)'
 PYTHON := $(VENV)/bin/python
 
-.PHONY: help sim test lint synth wave bench format docs clean gen weft
+.PHONY: help sim test formal lint synth wave bench format docs clean gen weft
 
 help:
 	@echo 'Weft: an open collective-offload NIC'
@@ -31,6 +32,7 @@ help:
 	@echo '  make test                    every test'
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
+	@echo '  make formal                  model-check the transport, the long searches (M=NO_W2: one run, told in words)'
 	@echo '  make wave T="fifo: data*"     open the waves of a test in GTKWave'
 	@echo '  make lint                    Verilator -Wall and slang on every module, formats, layout'
 	@echo '  make synth                   LUT, FF, BRAM and levels of every block beside the baseline'
@@ -57,6 +59,10 @@ gen:
 test:
 	$(SETUP) sim test synth
 	@'$(PYTHON)' sw/tools/runtests.py "$$T"
+
+formal:
+	$(SETUP) sim test
+	@'$(PYTHON)' tests/formal/formal.py $(M)
 
 wave:
 	$(SETUP) sim test synth $(if $(DISPLAY),wave)

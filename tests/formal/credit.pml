@@ -43,31 +43,32 @@ inline learn(value)
 active proctype sender()
 {
   do
-  :: d_step { sent != limit -> sent = (sent + 1) % M; flying++ }
+  :: d_step { sent != limit -> sent = (sent + 1) % M; flying++; printf("send, %d flying\n", flying) }
   :: atomic {
       flying > 0 ->
       d_step {
         flying--;
         assert(posted != taken); /* a buffer waits for it */
         taken = (taken + 1) % M;
+        printf("taken; ack says %d of %d posted\n", posted, taken);
         told = posted
       };
       if /* its ack */
       :: d_step { learn(SAYS); d = 0 }
-      :: unheard = 1
-      :: late_limit == M -> late_limit = SAYS; unheard = 1
+      :: unheard = 1; printf("ack lost\n")
+      :: late_limit == M -> late_limit = SAYS; unheard = 1; printf("ack late\n")
       fi
     };
 progress:
     skip
   /* What is unsettled is probed until an ack comes, and that one says the limit of its own time. */
   :: d_step { unheard && !flying -> told = posted; learn(SAYS); unheard = 0; d = 0 }
-  :: d_step { late_limit != M -> learn(late_limit); late_limit = M; d = 0 }
+  :: d_step { late_limit != M -> printf("late ack arrives: %d\n", late_limit); learn(late_limit); late_limit = M; d = 0 }
 #ifndef CREDIT_ONCE
   :: d_step { credit != M -> learn(credit); credit = M; d = 0 } /* got through at last */
 #else
   :: d_step { credit != M -> learn(credit); credit = M; d = 0 }
-  :: credit != M -> credit = M                                  /* lost, and nobody resends it */
+  :: credit != M -> credit = M; printf("CREDIT lost\n")                               /* lost, and nobody resends it */
 #endif
   od
 }
@@ -77,6 +78,7 @@ active proctype receiver()
   do
   :: d_step { FREE(posted, taken) < BUFFERS ->
       posted = (posted + 1) % M;
+      printf("buffer posted: %d\n", posted);
       if /* nothing is so late that its count has wrapped */
       :: late_limit != M && FREE(posted, late_limit) >= M - BUFFERS -> late_limit = M
       :: else
@@ -88,7 +90,7 @@ active proctype receiver()
     }
 #ifndef NO_CREDIT_MESSAGE
   /* The sender may stand still: what it was told last is used up. */
-  :: d_step { credit == M && posted != told && told == taken -> credit = SAYS; told = posted }
+  :: d_step { credit == M && posted != told && told == taken -> credit = SAYS; told = posted; printf("CREDIT %d\n", credit) }
 #endif
   od
 }

@@ -316,7 +316,7 @@ proctype adversary()
     }
 #endif
 #ifdef BLACKOUT
-  :: !black -> black = 1
+  :: !black -> d_step { black = 1; printf("blackout: what is sent from now on is lost\n") }
 #endif
   od
 }

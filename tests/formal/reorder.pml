@@ -33,6 +33,7 @@ inline clear_scratch() { q = 0; v = 0; w = 0; i = 0; d = 0; p = 0; top = 0 }
 
 inline step_base(bit_in)
 {
+  printf("psn%d settled: %d\n", base, bit_in);
   below = ((below << 1) | bit_in) & ((1 << W) - 1);
   above = above >> 1;
   base = (base + 1) % QM
@@ -58,16 +59,18 @@ inline take_ack()
   :: i == d -> break
   :: else ->
     v = slot[i];
-#ifdef NO_W10_ANCHOR
-    /* The history begins at the highest PSN seen and is W bits long: an open hole pushes bits out. */
+#if defined(NO_W10_SHORT)
+    w = (d - 1 - i < W - 1 -> (below >> (d - 1 - i)) & 1 : 0); /* a history one bit shorter than the window */
+#elif defined(FROM_HIGHEST)
+    /* W bits from the highest PSN seen, not from the base: an open hole pushes bits out. */
     top = (above -> HIGHEST + 1 : 0);
-    w = (d - 1 - i + top < W - 1 -> (below >> (d - 1 - i)) & 1 : 0);
+    w = (d - 1 - i + top < W -> (below >> (d - 1 - i)) & 1 : 0);
 #else
     w = (below >> (d - 1 - i)) & 1;
 #endif
     if
-    :: v >= MSG && w -> assert(got[v - MSG]); msg[v - MSG] = DONE
-    :: v >= MSG && !w -> msg[v - MSG] = WAIT
+    :: v >= MSG && w -> assert(got[v - MSG]); msg[v - MSG] = DONE; printf("m%d done\n", v - MSG)
+    :: v >= MSG && !w -> msg[v - MSG] = WAIT; printf("m%d back to the queue\n", v - MSG)
     :: v < MSG
     fi;
     i++
@@ -84,6 +87,7 @@ inline take_ack()
 
 inline arrive()
 {
+  printf("arrives psn%d m%d\n", q, v - MSG);
   d = (q + QM - base) % QM;
   if
   :: d < QM / 2 && !((above >> d) & 1) ->
@@ -105,13 +109,13 @@ active proctype sender()
   do
   :: d_step { s_n < W - 1 && FIRST_WAITING < N && len(fwd) < CAP ->
       i = FIRST_WAITING; msg[i] = FLYING; slot[s_n] = MSG + i; q = (s_psn + s_n) % QM; s_n++;
-      fwd!q, MSG + i, 0; clear_scratch() }
+      printf("send psn%d m%d\n", q, i); fwd!q, MSG + i, 0; clear_scratch() }
   :: d_step { s_n > 0 && len(fwd) == 0 && (s_n < W || TAIL_IS_PROBE) && !(s_n < W - 1 && FIRST_WAITING < N) ->
       if
       :: TAIL_IS_PROBE -> skip
       :: else -> slot[s_n] = PROBE; s_n++
       fi;
-      fwd!((s_psn + s_n + QM - 1) % QM), PROBE, 0; clear_scratch() }
+      printf("probe psn%d\n", (s_psn + s_n + QM - 1) % QM); fwd!((s_psn + s_n + QM - 1) % QM), PROBE, 0; clear_scratch() }
   od
 }
 
@@ -124,10 +128,10 @@ next:
       d_step { arrive(); skip };
       if
       :: d_step { take_ack(); clear_scratch() }
-      :: clear_scratch(); goto progress_lost
+      :: printf("ack lost\n"); clear_scratch(); goto progress_lost
       fi
     }
-  :: atomic { fwd?q, v, p -> clear_scratch(); goto progress_lost }
+  :: atomic { fwd?q, v, p -> printf("lost psn%d\n", q); clear_scratch(); goto progress_lost }
   /* One copy arrives, another stays. It counts like a loss: it could go on for ever. */
   :: atomic {
       len(fwd) > 0 -> d_step { fwd?<q, v, p>; arrive(); take_ack(); clear_scratch() };
