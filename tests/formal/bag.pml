@@ -97,6 +97,11 @@ inline rotate_psn(ch, by)
 }
 
 /* W4: nothing outlives EM - 2 changes of its channel's epoch. */
+#ifdef W4_ONE_MORE
+#define TOO_OLD(p, ch) (EPOCH(p) == s_epoch[ch])
+#else
+#define TOO_OLD(p, ch) (EPOCH(p) == NEXT(s_epoch[ch]))
+#endif
 inline age_epoch(ch)
 {
 #ifndef NO_W4
@@ -105,14 +110,14 @@ inline age_epoch(ch)
   :: i == K -> break
   :: else ->
     if
-    :: bag[i] && CHANNEL(bag[i]) == ch && EPOCH(bag[i]) == NEXT(s_epoch[ch]) -> bag[i] = 0
+    :: bag[i] && CHANNEL(bag[i]) == ch && TOO_OLD(bag[i], ch) -> bag[i] = 0
     :: else
     fi;
     i++
   od;
 #ifdef PIPE
   if
-  :: pending[ch] && EPOCH(pending[ch]) == NEXT(s_epoch[ch]) -> pending[ch] = 0
+  :: pending[ch] && TOO_OLD(pending[ch], ch) -> pending[ch] = 0
   :: else
   fi;
 #endif

@@ -60,10 +60,11 @@ inline all_in_memory(first, last)
 
 inline signal(j)
 {
-  all_in_memory(s_oldest, j);
+  all_in_memory(r_oldest, j);
   printf("message %d completes at the receiver\n", j);
   r_count[j % OPEN] = 0;
   r_seen[j % OPEN] = 0;
+  bytes[j] = 0;
   r_oldest = (j + 1) % M
 }
 
@@ -93,7 +94,7 @@ inline complete(j)
   fi
 #else
   do
-  :: begun[r_oldest] && r_seen[r_oldest % OPEN] && r_count[r_oldest % OPEN] == bytes[r_oldest] -> signal(r_oldest)
+  :: r_seen[r_oldest % OPEN] && r_count[r_oldest % OPEN] == bytes[r_oldest] -> signal(r_oldest)
   :: else -> break
   od
 #endif
@@ -104,7 +105,12 @@ inline complete(j)
 #define COMMIT(j, p) packet[j * MAX + p] = WRITTEN
 #else
 #define ARRIVE(j, p) packet[j * MAX + p] = WRITING
+#ifdef SIGNAL_LATE
+/* Counted, and so acked, before the message is completed and its counter free again. */
+#define COMMIT(j, p) packet[j * MAX + p] = WRITTEN; count(j, p); clear_scratch()
+#else
 #define COMMIT(j, p) packet[j * MAX + p] = WRITTEN; count(j, p); complete(j); clear_scratch()
+#endif
 #endif
 
 inline begin(length)
@@ -133,12 +139,14 @@ active proctype world()
   PACKET_STEPS(2, 1)
   PACKET_STEPS(3, 0)
   PACKET_STEPS(3, 1)
+#ifdef SIGNAL_LATE
+  :: r_seen[r_oldest % OPEN] && r_count[r_oldest % OPEN] == bytes[r_oldest] -> d_step { complete(r_oldest); clear_scratch() }
+#endif
   /* In posting order at the sender: the oldest, when all of it is known to have arrived. */
   :: AT_SENDER && !NOT_KNOWN(packet[s_oldest * MAX]) && !NOT_KNOWN(packet[s_oldest * MAX + 1]) -> d_step {
       printf("message %d completes at the sender\n", s_oldest);
       packet[s_oldest * MAX] = ABSENT;
       packet[s_oldest * MAX + 1] = ABSENT;
-      bytes[s_oldest] = 0;
       begun[s_oldest] = 0;
       s_oldest = (s_oldest + 1) % M
     }

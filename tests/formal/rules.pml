@@ -298,7 +298,11 @@ inline take_answer()
 {
   d = (PSN(x) + QM - s_psn[c]) % QM;
   if
+#ifdef NO_W2_ANSWER
+  :: INC(x) != s_inc || !fencing[c] || d > s_n[c] -> skip
+#else
   :: INC(x) != s_inc || e != s_epoch[c] || !fencing[c] || d > s_n[c] -> skip
+#endif
   :: else -> settle(c); next_epoch(c)
   fi;
   x = 0
