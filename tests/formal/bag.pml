@@ -179,9 +179,9 @@ inline put_into_bag()
 
 /* Spurious failures of paths with nothing unsettled change nothing worth a state. */
 #ifdef NO_W5
-#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && !fencing[OTHER(ch)])
+#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && NOT_LAST(ch))
 #else
-#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && !fencing[OTHER(ch)] && !unconfirmed[ch])
+#define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && NOT_LAST(ch) && !unconfirmed[ch])
 #endif
 
 inline complete_with_errors()

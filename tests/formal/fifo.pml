@@ -190,7 +190,7 @@ inline timer(p)
     :: MAY_PROBE(p) -> probing[p] = 1; begin_judging(p); probe_now(p)
     :: else -> skip
     fi
-  :: probing[p] > 0 && MAY_JUDGE(p) && probing[p] >= FAILS && !fencing[OTHER(p)] ->
+  :: probing[p] > 0 && MAY_JUDGE(p) && probing[p] >= FAILS && NOT_LAST(p) ->
 #ifdef BLACKOUT
     assert(!was_black[p]); /* nothing sent since was acked, so nothing speaks against this path alone */
 #endif

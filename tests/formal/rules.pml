@@ -100,6 +100,12 @@ inline clear_scratch() { y = 0; c = 0; e = 0; q = 0; a = 0; i = 0; d = 0; v = 0 
 #define CONFIRMED(ch) !unconfirmed[ch]
 #endif
 #define MAY_DATA(ch) (!fencing[ch] && CONFIRMED(ch) && LEAVES_ROOM(ch))
+/* The last usable path is not failed (R8). */
+#ifdef FAIL_LAST
+#define NOT_LAST(ch) true
+#else
+#define NOT_LAST(ch) !fencing[OTHER(ch)]
+#endif
 #ifdef NO_W3
 /* Every probe takes a PSN, so a full window cannot be probed. */
 #define MAY_PROBE(ch) (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && !FULL(ch))
