@@ -145,7 +145,7 @@ inline age_epoch(ch)
   sort_bag()
 }
 
-/* Acks go out at any time (below), so none is owed by anybody in particular. */
+/* Acks leave at any time (below), so none is owed for anything in particular. */
 inline owe_ack(ch) { skip }
 
 inline put_into_bag()
@@ -161,21 +161,21 @@ inline put_into_bag()
 #define ALIVE
 #endif
 
-/* What channel ch's ends may do; m is the oldest message that waits. */
-#define CHANNEL_STEPS(ch)                                                                               \
-  :: ALIVE MAY_DATA(ch) && OLDEST(DIR(ch)) < N -> d_step { a = DIR(ch) * N + OLDEST(DIR(ch)); send_data(ch, a); skip } \
-  :: ALIVE MAY_PROBE(ch) -> d_step { send_probe(ch); skip }                                                   \
-  :: ALIVE MAY_FAIL(ch) -> d_step { fencing[ch] = 1; printf("fail c%d\n", ch) }                                                     \
-  :: fencing[ch] -> d_step { send_fence(ch) }                                                           \
-  :: !closed[ch] -> x = STATE_OF(ch)
-
+/* The oldest message of a direction that waits, N if none does. */
 #if N == 1
-#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : N)
-#elif N == 2
-#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : N))
+#define OLDEST(dir) (msg[dir] == WAIT -> 0 : N)
 #else
-#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : (msg[(dir) * N + 2] == WAIT -> 2 : N)))
+#define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : N))
 #endif
+
+/* What channel ch's ends may do. An ack may leave at any time. */
+#define CHANNEL_STEPS(ch)                                                               \
+  :: ALIVE MAY_DATA(ch) && OLDEST(DIR(ch)) < N -> d_step {                              \
+      a = DIR(ch) * N + OLDEST(DIR(ch)); send_data(ch, a); skip }                       \
+  :: ALIVE MAY_PROBE(ch) -> d_step { send_probe(ch); skip }                             \
+  :: ALIVE MAY_FAIL(ch) -> d_step { fencing[ch] = 1; printf("fail c%d\n", ch) }         \
+  :: fencing[ch] -> d_step { send_fence(ch) }                                           \
+  :: !closed[ch] -> x = STATE_OF(ch)
 
 /* Spurious failures of paths with nothing unsettled change nothing worth a state. */
 #ifdef NO_W5

@@ -69,12 +69,12 @@ bit closed[C];
 byte base[C];
 byte hist[C];
 bit got[NM];                      /* written to memory */
-#if defined(PIPE)
+#ifdef PIPE
 short pending[C];                 /* between the check of its header and its commit */
 #endif
 
+#ifdef EVIDENCE
 byte avoid[NM];                   /* 1 + the channel that lost it last */
-#if defined(EVIDENCE)
 byte later[C];                    /* bit i: slot i was sent behind the other path's first unanswered probe */
 bit evidence[C];                  /* such a packet was acked since */
 #endif

@@ -21,9 +21,6 @@ class Models(Case):
     def test_exactly_once_on_two_paths_with_late_and_doubled_packets(self):
         self.check("two-paths", "two-paths-late3")
 
-    def test_exactly_once_even_when_every_path_is_failed(self):
-        self.check("fail-last")
-
     def test_a_pipelined_receiver_and_a_connection_that_gives_up(self):
         self.check("pipelined-give-up")
 
