@@ -22,7 +22,7 @@ export T BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
 SETUP  := @sw/tools/setup/setup.sh --build '$(BUILD)' --venv '$(VENV)'
 PYTHON := $(VENV)/bin/python
 
-.PHONY: help sim test formal lint synth wave bench format docs clean gen weft
+.PHONY: help sim comply test formal lint synth wave bench format docs clean gen weft
 
 help:
 	@echo 'Weft: an open collective-offload NIC'
@@ -37,6 +37,7 @@ help:
 	@echo '  make lint                    Verilator -Wall and slang on every module, formats, layout'
 	@echo '  make synth                   LUT, FF, BRAM and levels of every block beside the baseline'
 	@echo '  make synth B=weft_fifo       one block;  REBASELINE=1 accepts what it measures'
+	@echo '  make comply                  scripted exchanges against the reference and the RTL (docs/compliance.md)'
 	@echo '  make bench                   the figures of merit beside their goals'
 	@echo '  make format                  format the C++ (F=path: only this; SV=1: SystemVerilog too)'
 	@echo '  make docs                    register reference into $(BUILD)/gen/html, links checked'
@@ -51,6 +52,10 @@ weft:
 
 sim: weft
 	@'$(BUILD)/weft' sim $(ARGS)
+
+# With ARGS: one run. Without: every script against every body here, and the results into docs/compliance.md.
+comply: weft
+	@$(if $(ARGS),'$(BUILD)/weft' comply $(ARGS),'$(PYTHON)' tests/compliance/test_compliance.py --fix)
 
 gen:
 	$(SETUP) sim

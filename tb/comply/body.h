@@ -38,13 +38,13 @@ struct BodySetup {
   std::uint32_t streams = 1;
   std::uint32_t mtu = 1024;
   std::uint32_t distance = 0;
-  std::optional<std::uint32_t> psn;    // first PSN of what the body sends
-  std::optional<std::uint32_t> caps;   // nothing: all it has
-  Ps rtt_init = 4 * kUs;               // round trip assumed before the first sample
-  Ps probe_min = 2 * kUs;              // shortest wait between probes
-  Ps give_up = 10'000 * kMs;           // silence that fails the connection
-  Ps packet_life = 1 * kMs;            // longest time a packet is in the network
-  std::uint32_t retries = 24;          // unanswered probes of a path that fail a body without failover
+  std::optional<std::uint32_t> psn;   // first PSN of what the body sends
+  std::optional<std::uint32_t> caps;  // nothing: all it has
+  Ps rtt_init = 4 * kUs;              // round trip assumed before the first sample
+  Ps probe_min = 2 * kUs;             // shortest wait between probes
+  Ps give_up = 10'000 * kMs;          // silence that fails the connection
+  Ps packet_life = 1 * kMs;           // longest time a packet is in the network
+  std::uint32_t retries = 24;         // unanswered probes of a path that fail a body without failover
 };
 
 struct Address {
@@ -88,8 +88,8 @@ class Body {
   /// Paths between the first of a port and the first of the next, in path numbers. After open().
   virtual std::uint32_t stride(const BodySetup& s) const { return s.paths; }
 
-  /// Starts afresh and sets the connection up with `offer`; the body's own record, perhaps a refusal. An error
-  /// is a body that cannot be used.
+  /// Starts afresh and sets the connection up with `offer`; the body's own record, perhaps a refusal. An
+  /// error is a body that cannot be used.
   virtual Result<wire::Hello> open(const BodySetup& setup, const wire::Hello& offer) = 0;
 
   virtual Ps now() const = 0;

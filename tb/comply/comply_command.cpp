@@ -43,7 +43,9 @@ int bad_input(const std::string& text) {
 Result<std::vector<std::uint8_t>> firmware() {
   const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "firmware" / "cpu_m.bin";
   std::ifstream in(path, std::ios::binary);
-  if (!in) return Status::error(path.string() + ": cannot be opened: the firmware is not built (make comply builds it)");
+  if (!in)
+    return Status::error(path.string() +
+                         ": cannot be opened: the firmware is not built (make comply builds it)");
   return std::vector<std::uint8_t>(std::istreambuf_iterator<char>(in), {});
 }
 
@@ -159,7 +161,8 @@ int run(const Options& o) {
   }
   std::printf("%s: %u passed, %u failed, %u not yet\n", o.body.c_str(), passed, failed, not_yet);
   if (json) {
-    const nlohmann::json out = {{"body", o.body}, {"rows", rows}, {"passed", passed}, {"failed", failed}, {"not_yet", not_yet}};
+    const nlohmann::json out = {
+        {"body", o.body}, {"rows", rows}, {"passed", passed}, {"failed", failed}, {"not_yet", not_yet}};
     if (Status s = json->write(out.dump(2) + "\n"); !s.ok()) return bad_input(s.text());
   }
   return failed == 0 ? kOk : kFailed;
@@ -174,12 +177,15 @@ int comply_command(int argc, char** argv) {
       "whatever answers at a UDP socket (docs/compliance.md)."};
   app.name("weft comply");
   app.add_option("--body", o.body, "ref, rtl or udp:HOST:PORT");
-  app.add_option("--script", o.scripts, "script to run, may be given several times; default: all of tests/compliance");
+  app.add_option("--script", o.scripts,
+                 "script to run, may be given several times; default: all of tests/compliance");
   app.add_flag("--list", o.list, "list the scripts and run none");
   app.add_option("--json", o.json, "results (JSON)");
   app.add_flag("-v,--verbose", o.verbose, "print every frame");
   app.add_flag("--wrong", o.wrong, "run each script against the wrong bodies that it says it catches");
-  app.add_option("--serve", o.serve, "answer at a UDP port with the reference endpoint, for --body udp:... (0: a free one, printed)")
+  app.add_option(
+         "--serve", o.serve,
+         "answer at a UDP port with the reference endpoint, for --body udp:... (0: a free one, printed)")
       ->check(CLI::Range(0, 65535));
   if (const int end = parse(app, "weft comply", argc, argv); end >= 0) return end;
   return run(o);

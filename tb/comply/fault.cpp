@@ -50,7 +50,8 @@ constexpr std::size_t kBth = 42;
 
 class WrongBody final : public Body {
  public:
-  WrongBody(std::unique_ptr<Body> body, std::string fault) : body_(std::move(body)), fault_(std::move(fault)) {}
+  WrongBody(std::unique_ptr<Body> body, std::string fault)
+      : body_(std::move(body)), fault_(std::move(fault)) {}
 
   std::uint32_t caps() const override { return body_->caps(); }
   std::uint32_t abilities() const override { return body_->abilities(); }
@@ -73,9 +74,11 @@ class WrongBody final : public Body {
     if (is("probe-deaf") && op == wire::Opcode::PROBE) return;
     if (is("fence-deaf") && op == wire::Opcode::FENCE) return;
     if (is("trusting") && f.size() > wire::kHdrDataBytes + wire::kIcrcBytes && op < wire::Opcode::ACK)
-      (void)body_->write(wire::Wdh::unpack(&f[wire::kHdrProbeBytes]).va, {f.begin() + wire::kHdrDataBytes, f.end() - wire::kIcrcBytes});
+      (void)body_->write(wire::Wdh::unpack(&f[wire::kHdrProbeBytes]).va,
+                         {f.begin() + wire::kHdrDataBytes, f.end() - wire::kIcrcBytes});
     if (seen) {
-      if (is("ce-blind") && (f[15] & 3) == wire::kEcnCe) f[15] = static_cast<std::uint8_t>((f[15] & ~3) | wire::kEcnEct0);
+      if (is("ce-blind") && (f[15] & 3) == wire::kEcnCe)
+        f[15] = static_cast<std::uint8_t>((f[15] & ~3) | wire::kEcnEct0);
       if (is("epoch-blind")) f[kBth + wire::Bth::kBytes + 1] = 0;
       if (is("incarnation-blind")) {
         f[kBth + wire::Bth::kBytes + 2] = static_cast<std::uint8_t>(incarnation_ >> 8);
@@ -112,8 +115,12 @@ class WrongBody final : public Body {
     return {};
   }
 
-  Result<Address> region(std::uint64_t bytes, std::uint8_t rights) override { return body_->region(bytes, rights); }
-  Status write(std::uint64_t va, const std::vector<std::uint8_t>& bytes) override { return body_->write(va, bytes); }
+  Result<Address> region(std::uint64_t bytes, std::uint8_t rights) override {
+    return body_->region(bytes, rights);
+  }
+  Status write(std::uint64_t va, const std::vector<std::uint8_t>& bytes) override {
+    return body_->write(va, bytes);
+  }
   Result<std::vector<std::uint8_t>> read(std::uint64_t va, std::size_t count) override {
     auto r = body_->read(va, count);
     if (is("forgets-memory") && r.ok()) std::fill(r.value().begin(), r.value().end(), std::uint8_t{0});
@@ -124,7 +131,8 @@ class WrongBody final : public Body {
     if (is("hasty")) early_.push_back(done(ref::Completed::kRequest, post.request.id, post.stream));
     return body_->post(post);
   }
-  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at, std::uint32_t bytes) override {
+  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at,
+                              std::uint32_t bytes) override {
     if (is("hasty")) early_.push_back(done(ref::Completed::kRecv, id, stream));
     return body_->post_recv(stream, id, at, bytes);
   }
@@ -219,7 +227,8 @@ class WrongBody final : public Body {
 }  // namespace
 
 const Fault* find_fault(const std::string& name) {
-  const auto* it = std::find_if(std::begin(kFaults), std::end(kFaults), [&](const Fault& f) { return name == f.name; });
+  const auto* it =
+      std::find_if(std::begin(kFaults), std::end(kFaults), [&](const Fault& f) { return name == f.name; });
   return it == std::end(kFaults) ? nullptr : it;
 }
 

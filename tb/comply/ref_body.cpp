@@ -22,7 +22,9 @@ constexpr std::int64_t kRate_mbps = 100'000;
 class RefBody final : public Body {
  public:
   std::uint32_t caps() const override { return ref::Config{}.caps; }
-  std::uint32_t abilities() const override { return kFrames | kControl | kCounters | kState | kStartPsn | kSetup; }
+  std::uint32_t abilities() const override {
+    return kFrames | kControl | kCounters | kState | kStartPsn | kSetup;
+  }
 
   Result<wire::Hello> open(const BodySetup& setup, const wire::Hello& offer) override {
     endpoint_.reset();
@@ -107,7 +109,8 @@ class RefBody final : public Body {
     }
     return endpoint_->post(hello_.conn, post.stream, post.request, now_);
   }
-  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at, std::uint32_t bytes) override {
+  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at,
+                              std::uint32_t bytes) override {
     return endpoint_->post_recv(hello_.conn, stream, id, at.va, bytes, now_);
   }
   Status close() override {
@@ -147,7 +150,8 @@ class RefBody final : public Body {
         const Ps wire = tb::wire_ps(static_cast<std::uint32_t>(e.frame.size()), kRate_mbps);
         ports_[port].free = now_ + wire;
         e.time = now_ + wire + kLatency;
-        const auto at = std::upper_bound(out_.begin(), out_.end(), e.time, [](Ps t, const Event& o) { return t < o.time; });
+        const auto at = std::upper_bound(out_.begin(), out_.end(), e.time,
+                                         [](Ps t, const Event& o) { return t < o.time; });
         out_.insert(at, std::move(e));
       }
     }
@@ -239,7 +243,8 @@ std::vector<Completion> RefHost::take_completions() {
 Result<Address> RefHost::region(ref::Endpoint& endpoint, std::uint64_t bytes, std::uint8_t rights) {
   const std::uint64_t at = next_ + kAlign;
   if (bytes > kMemoryBytes || at + bytes + 2 * kAlign > kBase + kMemoryBytes)
-    return Status::error(fmt::format("region of {} bytes: the reference's memory has {}", bytes, kMemoryBytes));
+    return Status::error(
+        fmt::format("region of {} bytes: the reference's memory has {}", bytes, kMemoryBytes));
   next_ = (at + bytes + kAlign - 1) / kAlign * kAlign;
   const Address a{at, next_key_++};
   endpoint.add_region(a.rkey, a.va, bytes, rights);

@@ -16,15 +16,15 @@
 namespace weft::comply {
 namespace {
 
-constexpr std::uint32_t kConn = 3;       // the node's number of the connection
+constexpr std::uint32_t kConn = 3;  // the node's number of the connection
 constexpr std::uint32_t kFirstPsn = 0x2000;
 constexpr std::uint32_t kRingEntries = 256;
 // The node's memory from its base: a page nobody uses, completion ring, entries, regions.
 constexpr std::uint64_t kRing = 0x1000, kEntries = 0x10000, kHeap = 0x100000;
 constexpr std::uint64_t kMemoryMib = 16;
 constexpr std::uint64_t kAlign = 4096;
-constexpr double kMostCap = 0xffffff;     // 24 bits
-constexpr Ps kPatience = 20 * kMs;  // for what the host waits for while it sets up
+constexpr double kMostCap = 0xffffff;  // 24 bits
+constexpr Ps kPatience = 20 * kMs;     // for what the host waits for while it sets up
 
 // The tester's end of the links: frames that came, and the time of their last bit.
 class Listener final : public tb::Endpoint {
@@ -56,7 +56,8 @@ class RtlBody final : public Body {
 
   Result<wire::Hello> open(const BodySetup& setup, const wire::Hello& offer) override {
     if (setup.ports > tb::RtlNode::kPorts)
-      return Status::error(fmt::format("rtl: ports = {}: expected at most {}", setup.ports, tb::RtlNode::kPorts));
+      return Status::error(
+          fmt::format("rtl: ports = {}: expected at most {}", setup.ports, tb::RtlNode::kPorts));
     device_.reset();
     tb::Scenario s;
     s.nodes = 2;
@@ -99,7 +100,8 @@ class RtlBody final : public Body {
     // In steps of a window, so that the tester answers as soon as it could.
     const Ps step = static_cast<Ps>(cluster_->scenario().fabric.link_latency_ns * kNs);
     do {
-      if (const tb::RunResult r = cluster_->run_for(std::min(step, until - now())); !r.ok()) return Status::error("rtl: " + r.text);
+      if (const tb::RunResult r = cluster_->run_for(std::min(step, until - now())); !r.ok())
+        return Status::error("rtl: " + r.text);
       collect(out);
     } while (out.empty() && now() < until);
     return {};
@@ -108,7 +110,8 @@ class RtlBody final : public Body {
   Result<Address> region(std::uint64_t bytes, std::uint8_t rights) override {
     const std::uint64_t at = heap_ + kAlign;
     if (at + bytes + 2 * kAlign > base_ + (kMemoryMib << 20))
-      return Status::error(fmt::format("rtl: region of {} bytes: the node's memory has {} MiB", bytes, kMemoryMib));
+      return Status::error(
+          fmt::format("rtl: region of {} bytes: the node's memory has {} MiB", bytes, kMemoryMib));
     heap_ = (at + bytes + kAlign - 1) / kAlign * kAlign;
     const auto r = device_->add_region(at, bytes, {(rights & ref::kRemoteWrite) != 0, true, true});
     if (!r.ok()) return r.status();
@@ -127,7 +130,8 @@ class RtlBody final : public Body {
     return bytes;
   }
 
-  // A request is a subgraph of one entry, registered beforehand because the firmware takes its time to check it.
+  // A request is a subgraph of one entry, registered beforehand because the firmware takes its time to check
+  // it.
   Status prepare(const Post& post) override {
     wire::Wqe e{};
     const ref::WorkRequest& r = post.request;
@@ -160,7 +164,8 @@ class RtlBody final : public Body {
         kPatience);
     if (!r2.ok()) return Status::error("rtl: " + r2.text);
     if (done->status != wire::Err::OK)
-      return Status::error(fmt::format("rtl: body post id {}: the firmware refuses the entry: {}", r.id, wire::name(done->status)));
+      return Status::error(fmt::format("rtl: body post id {}: the firmware refuses the entry: {}", r.id,
+                                       wire::name(done->status)));
     prepared_.push_back({r.id, subgraph_++});
     entries_ += wire::Wqe::kBytes;
     return {};
@@ -173,24 +178,33 @@ class RtlBody final : public Body {
     if (Status s = device_->post_launch(subgraph, post.request.id); !s.ok()) return s;
     return wire::Err::OK;
   }
-  Result<wire::Err> post_recv(std::uint16_t, std::uint64_t, Address, std::uint32_t) override { return wire::Err::BAD_OPCODE; }
+  Result<wire::Err> post_recv(std::uint16_t, std::uint64_t, Address, std::uint32_t) override {
+    return wire::Err::BAD_OPCODE;
+  }
   Status close() override { return Status::error("rtl: body close: the node has no such operation"); }
-  Status change_sport(std::uint32_t) override { return Status::error("rtl: body sport: the node has no such operation"); }
+  Status change_sport(std::uint32_t) override {
+    return Status::error("rtl: body sport: the node has no such operation");
+  }
 
   Result<std::vector<std::uint64_t>> drops() override {
     std::vector<std::uint64_t> sum(wire::kDropCount);
     for (unsigned p = 0; p < device_->caps().num_ports; ++p)
       for (unsigned i = 0; i < counters::kPortCount; ++i)
         if (std::string(counters::kPortInfo[i].block) == "drop")
-          sum[i - static_cast<unsigned>(counters::Port::kDropShort)] += device_->counter(counters::index(static_cast<counters::Port>(i), p));
+          sum[i - static_cast<unsigned>(counters::Port::kDropShort)] +=
+              device_->counter(counters::index(static_cast<counters::Port>(i), p));
     // What the receiving side lets through and the sending side cannot use has counters of its own there.
     for (unsigned p = 0; p < device_->caps().num_ports; ++p) {
-      sum[static_cast<unsigned>(wire::Drop::ACK_BAD)] += device_->counter(counters::index(counters::Port::kCtlAckBad, p));
-      sum[static_cast<unsigned>(wire::Drop::ACK_OLD)] += device_->counter(counters::index(counters::Port::kCtlAckOld, p));
+      sum[static_cast<unsigned>(wire::Drop::ACK_BAD)] +=
+          device_->counter(counters::index(counters::Port::kCtlAckBad, p));
+      sum[static_cast<unsigned>(wire::Drop::ACK_OLD)] +=
+          device_->counter(counters::index(counters::Port::kCtlAckOld, p));
     }
     return sum;
   }
-  Result<std::string> path_state(std::uint32_t) override { return Status::error("rtl: state: the node does not tell"); }
+  Result<std::string> path_state(std::uint32_t) override {
+    return Status::error("rtl: state: the node does not tell");
+  }
 
  private:
   Status start(const BodySetup& setup, const wire::Hello& offer) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Verilated node as a body: driver and firmware as in a real host, the tester on the other end of its links.
+// A Verilated node as a body: driver and firmware as in a real host, the tester on the other end of its
+// links.
 #pragma once
 
 #include <memory>

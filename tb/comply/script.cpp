@@ -24,19 +24,21 @@ namespace {
 using Keys = std::set<std::string>;
 
 const Keys kCommonKeys = {"path", "epoch", "incarnation", "ts", "conn", "psn", "port", "sport", "ecn"};
-const Keys kDataKeys = {"stream", "va",   "rkey", "msg", "msg_len", "value",  "sem",     "more",
-                        "retx",   "len",  "bytes", "op",  "to",      "to_key", "operand", "compare"};
-const Keys kAckKeys = {"base", "hist", "ce_bytes", "rx_bytes", "echo", "share", "credits", "status", "stream", "words"};
-// How a frame is made wrong; they work on the finished frame, in this order: opcode .. set, cut, grow, corrupt.
-const Keys kWrongKeys = {"opcode", "pad", "tver", "version", "words", "set",       "cut",
-                         "grow",   "corrupt", "seal", "copies", "mac_error"};
-const Keys kSetupKeys = {"ports",     "paths",       "streams", "mtu",     "distance", "psn",
-                         "body_psn",  "caps",        "incarnation", "conn", "rtt_init", "probe_min",
-                         "give_up",   "packet_life", "retries", "line"};
-const Keys kRefuseKeys = {"magic", "version", "cap_bits",  "needs", "mtu",  "ports", "paths",
+const Keys kDataKeys = {"stream", "va",  "rkey",  "msg", "msg_len", "value",  "sem",     "more",
+                        "retx",   "len", "bytes", "op",  "to",      "to_key", "operand", "compare"};
+const Keys kAckKeys = {"base",  "hist",    "ce_bytes", "rx_bytes", "echo",
+                       "share", "credits", "status",   "stream",   "words"};
+// How a frame is made wrong; they work on the finished frame, in this order: opcode .. set, cut, grow,
+// corrupt.
+const Keys kWrongKeys = {"opcode", "pad",  "tver",    "version", "words",  "set",
+                         "cut",    "grow", "corrupt", "seal",    "copies", "mac_error"};
+const Keys kSetupKeys = {"ports",    "paths",       "streams",     "mtu",  "distance", "psn",
+                         "body_psn", "caps",        "incarnation", "conn", "rtt_init", "probe_min",
+                         "give_up",  "packet_life", "retries",     "line"};
+const Keys kRefuseKeys = {"magic",   "version",  "cap_bits",    "needs", "mtu",   "ports", "paths",
                           "streams", "distance", "incarnation", "resv0", "resv1", "resv2"};
-const Keys kPostKeys = {"stream", "id", "local", "local_key", "len", "to", "key", "value", "sem", "operand", "compare",
-                        "gives"};
+const Keys kPostKeys = {"stream", "id",    "local", "local_key", "len",     "to",
+                        "key",    "value", "sem",   "operand",   "compare", "gives"};
 
 // Names of frames in scripts: those of the opcodes in small letters, and "data" for any of the data layout.
 std::string lower(std::string s) {
@@ -113,7 +115,8 @@ class Parser {
         }
         if (line[i] == '#') {
           std::string comment = line.substr(std::min(line.size(), i + 2));
-          if (script_.title.empty() && words_.empty() && comment.rfind("SPDX-", 0) != 0) script_.title = comment;
+          if (script_.title.empty() && words_.empty() && comment.rfind("SPDX-", 0) != 0)
+            script_.title = comment;
           break;
         }
         std::size_t j = i;
@@ -174,7 +177,8 @@ class Parser {
     } else if (w == "catches") {
       while (word_ < words_.size()) {
         const std::string& name = words_[word_++];
-        if (!find_fault(name)) bad(fmt::format("catches {}: no such wrong body, expected of: {}", name, fault_names()));
+        if (!find_fault(name))
+          bad(fmt::format("catches {}: no such wrong body, expected of: {}", name, fault_names()));
         script_.catches.push_back(name);
       }
     } else if (w == "needs") {
@@ -201,13 +205,14 @@ class Parser {
       }
     }
     static const std::map<std::string, std::uint32_t> kAbilities = {
-        {"FRAMES", kFrames}, {"CONTROL", kControl}, {"COUNTERS", kCounters},  {"STATE", kState},
+        {"FRAMES", kFrames}, {"CONTROL", kControl}, {"COUNTERS", kCounters}, {"STATE", kState},
         {"PSN", kStartPsn},  {"SETUP", kSetup},     {"MAC_ERROR", kMac}};
     const auto it = kAbilities.find(name);
     if (it == kAbilities.end())
-      bad(fmt::format("needs {}: no such capability, expected one of enum cap or FRAMES CONTROL COUNTERS STATE PSN "
-                      "SETUP MAC_ERROR",
-                      name));
+      bad(fmt::format(
+          "needs {}: no such capability, expected one of enum cap or FRAMES CONTROL COUNTERS STATE PSN "
+          "SETUP MAC_ERROR",
+          name));
     script_.abilities |= it->second;
   }
 
@@ -245,7 +250,8 @@ class Parser {
       const bool hex = text.size() > 2 && text[0] == '0' && text[1] == 'x';
       const char* begin = text.data() + (hex ? 2 : 0);
       const auto [end, error] = std::from_chars(begin, text.data() + text.size(), f.value, hex ? 16 : 10);
-      if (error != std::errc{} || end != text.data() + text.size()) bad(fmt::format("{}: not a number", text));
+      if (error != std::errc{} || end != text.data() + text.size())
+        bad(fmt::format("{}: not a number", text));
       return f;
     }
     f.literal = false;
@@ -254,7 +260,8 @@ class Parser {
     const std::string stem = text.substr(0, dot);
     if (names_.count(text) == 0 && !(dot != std::string::npos && frames_.count(stem) != 0) &&
         !(dot != std::string::npos && regions_.count(stem) != 0 && text.substr(dot) == ".key"))
-      bad(fmt::format("{}: no number, and nothing before this line has that name", text.empty() ? "''" : text));
+      bad(fmt::format("{}: no number, and nothing before this line has that name",
+                      text.empty() ? "''" : text));
     return f;
   }
 
@@ -359,7 +366,9 @@ class Parser {
           const char* is = wire::name(static_cast<wire::Cap>(n));
           known = is != nullptr && one == is;
         }
-        if (!known) bad(fmt::format("caps = {}: {} is no capability, expected names of enum cap with + between", text, one));
+        if (!known)
+          bad(fmt::format("caps = {}: {} is no capability, expected names of enum cap with + between", text,
+                          one));
       }
     }
   }
@@ -396,7 +405,8 @@ class Parser {
   Keys frame_keys(const std::string& kind) {
     std::optional<wire::Layout> layout;
     if (!frame_kind(kind, &layout))
-      bad(fmt::format("{}: no such frame, expected data, ack, probe or an opcode of wire.yaml in small letters", kind));
+      bad(fmt::format(
+          "{}: no such frame, expected data, ack, probe or an opcode of wire.yaml in small letters", kind));
     Keys keys = kCommonKeys;
     if (layout == wire::Layout::DATA) keys.insert(kDataKeys.begin(), kDataKeys.end());
     if (layout == wire::Layout::ACK) {
@@ -463,7 +473,8 @@ class Parser {
       s.args = args({"path"});
       if (!s.arg("path")) bad("state: path is missing");
       s.word = take("a state");
-      if (s.word != "good" && s.word != "suspect" && s.word != "fencing" && s.word != "failed" && s.word != "probation")
+      if (s.word != "good" && s.word != "suspect" && s.word != "fencing" && s.word != "failed" &&
+          s.word != "probation")
         bad(fmt::format("state {}: expected good, suspect, fencing, failed or probation", s.word));
       s.time = accept("within") ? time(take("a time")) : 0;
       script_.abilities |= kState;
@@ -487,9 +498,12 @@ class Parser {
     } else if (w == "ignore") {
       s.what = Do::kIgnore;
       s.word = take("data or completions");
-      if (s.word != "data" && s.word != "completions") bad(fmt::format("ignore {}: expected data or completions", s.word));
+      if (s.word != "data" && s.word != "completions")
+        bad(fmt::format("ignore {}: expected data or completions", s.word));
     } else {
-      bad(fmt::format("{}: no such statement, expected of: at auto body catches check counters end expect fill ignore let "
+      bad(
+          fmt::format("{}: no such statement, expected of: at auto body catches check counters end expect "
+                      "fill ignore let "
                       "needs refuse region repeat rules send setup state unordered wait",
                       w));
     }
@@ -504,7 +518,8 @@ class Parser {
       s.args = args({"port"});
       std::string all;
       while (word_ < words_.size()) all += words_[word_++];
-      if (all.empty() || all.size() % 2 != 0 || all.find_first_not_of("0123456789abcdef") != std::string::npos)
+      if (all.empty() || all.size() % 2 != 0 ||
+          all.find_first_not_of("0123456789abcdef") != std::string::npos)
         bad("send hex: expected an even number of digits 0 to 9 and a to f");
       for (std::size_t i = 0; i < all.size(); i += 2)
         s.bytes.push_back(static_cast<std::uint8_t>(std::stoul(all.substr(i, 2), nullptr, 16)));
@@ -517,7 +532,8 @@ class Parser {
     keys.erase("op");
     s.args = args(keys);
     for (const Arg& a : s.args)
-      if (a.value.kind == Value::Kind::kAny || a.value.kind == Value::Kind::kNot || a.value.kind == Value::Kind::kRange)
+      if (a.value.kind == Value::Kind::kAny || a.value.kind == Value::Kind::kNot ||
+          a.value.kind == Value::Kind::kRange)
         bad(fmt::format("{}: a frame that is sent needs one value", a.key));
     const bool has_psn = s.arg("psn") != nullptr, fence = s.word == "fence";
     const bool ack = s.word == "ack" || s.word == "fence_answer";
@@ -564,7 +580,8 @@ class Parser {
     if (w == "post") {
       s.what = Do::kPost;
       s.word = take("an operation");
-      static const Keys kOps = {"send", "send_imm", "write", "write_imm", "write_signal", "read", "fetch_add", "compare_swap"};
+      static const Keys kOps = {"send",         "send_imm", "write",     "write_imm",
+                                "write_signal", "read",     "fetch_add", "compare_swap"};
       if (kOps.count(s.word) == 0) bad(fmt::format("body post {}: expected one of: {}", s.word, list(kOps)));
       s.args = args(kPostKeys);
       if (!s.arg("id")) bad("body post: id is missing");
@@ -615,7 +632,8 @@ Result<Script> parse_script(const std::string& file, const std::string& text) {
 Result<Script> load_script(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in || std::filesystem::is_directory(file))
-    return Status::error(fmt::format("{}: cannot be read: {}", file, in ? "it is a folder" : std::strerror(errno)));
+    return Status::error(
+        fmt::format("{}: cannot be read: {}", file, in ? "it is a folder" : std::strerror(errno)));
   return parse_script(file, {std::istreambuf_iterator<char>(in), {}});
 }
 

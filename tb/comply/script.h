@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of an exchange, read into statements (docs/compliance.md describes it). Everything that can be
-// told without running is told here: unknown words and keys, wrong numbers, names that nothing defines.
+// The text form of an exchange, read into statements (docs/compliance.md describes it). Everything that can
+// be told without running is told here: unknown words and keys, wrong numbers, names that nothing defines.
 #pragma once
 
 #include <cstdint>
@@ -79,7 +79,7 @@ struct Statement {
   std::string word;  // kind of frame, operation, state, name defined
   Expr where;        // kFill, kCheck, kLet, kRepeat
   std::vector<Arg> args;
-  tb::Ps time = 0;   // within, for, or how long
+  tb::Ps time = 0;  // within, for, or how long
   bool strict = false;
   std::string as;
   std::vector<std::uint8_t> bytes;  // kSendHex
@@ -93,9 +93,9 @@ struct Statement {
 };
 
 struct Script {
-  std::string file, name;          // name: of the file, without its folder and ".script"
-  std::string title;               // the first comment
-  std::vector<std::string> rules;  // what it holds a body to: R3, W2, ...
+  std::string file, name;            // name: of the file, without its folder and ".script"
+  std::string title;                 // the first comment
+  std::vector<std::string> rules;    // what it holds a body to: R3, W2, ...
   std::vector<std::string> catches;  // wrong bodies (fault.h) that it must find
   std::uint32_t caps = 0;            // capabilities the connection has to have
   std::uint32_t abilities = 0;       // of enum Ability, told or implied by what it does

@@ -37,7 +37,8 @@ std::string lower(std::string s) {
 template <class Enum>
 Enum by_name(const std::string& text) {
   for (unsigned n = 0; n < 256; ++n)
-    if (const char* is = wire::name(static_cast<Enum>(n)); is != nullptr && text == is) return static_cast<Enum>(n);
+    if (const char* is = wire::name(static_cast<Enum>(n)); is != nullptr && text == is)
+      return static_cast<Enum>(n);
   return static_cast<Enum>(0);  // the parser has looked
 }
 wire::Opcode opcode_by_name(const std::string& small) {
@@ -55,7 +56,9 @@ std::string err_name(wire::Err e) {
   const char* n = wire::name(e);
   return n == nullptr ? fmt::format("error {}", static_cast<unsigned>(e)) : n;
 }
-std::string err_name(std::uint8_t e) { return err_name(static_cast<wire::Err>(e)); }
+std::string err_name(std::uint8_t e) {
+  return err_name(static_cast<wire::Err>(e));
+}
 
 // History bits, newest first, cut behind the last 0.
 std::string hist_bits(const std::array<std::uint32_t, wire::kHistWords>& hist) {
@@ -118,7 +121,8 @@ class Run {
   }
 
  private:
-  // -- numbers ------------------------------------------------------------------------------------------------
+  // -- numbers
+  // ------------------------------------------------------------------------------------------------
 
   std::uint64_t number(const Expr& e) const {
     std::uint64_t sum = 0;
@@ -153,7 +157,8 @@ class Run {
     return v == nullptr ? otherwise : v->text;
   }
 
-  // -- set-up ---------------------------------------------------------------------------------------------------
+  // -- set-up
+  // ---------------------------------------------------------------------------------------------------
 
   std::uint64_t setup_number(const char* key, std::uint64_t otherwise) const {
     for (const Arg& a : script_.setup)
@@ -213,8 +218,7 @@ class Run {
     offer_.streams = static_cast<std::uint16_t>(setup_.streams);
     offer_.mtu = static_cast<std::uint16_t>(setup_.mtu);
     offer_.line = static_cast<std::uint32_t>(setup_number("line", 100'000));
-    variables_ = {{"peer.psn", offer_.psn},         {"peer.conn", offer_.conn},
-                  {"mtu", setup_.mtu}};
+    variables_ = {{"peer.psn", offer_.psn}, {"peer.conn", offer_.conn}, {"mtu", setup_.mtu}};
 
     const bool refusals = !script_.steps.empty() && script_.steps.front().what == Do::kRefuse;
     if (refusals) return;
@@ -222,11 +226,13 @@ class Run {
     if (!answer.ok()) throw Broken{answer.error()};
     hello_ = answer.value();
     if (hello_.refusal != wire::Refusal::NONE)
-      throw Failure{script_.setup_line, fmt::format("the body refuses the connection: {}", refusal_text(hello_.refusal))};
+      throw Failure{script_.setup_line,
+                    fmt::format("the body refuses the connection: {}", refusal_text(hello_.refusal))};
     // Both directions use one incarnation, the larger of the two.
     if (static_cast<std::int16_t>(hello_.incarnation - offer_.incarnation) < 0)
-      throw Failure{script_.setup_line, fmt::format("the body answers with incarnation {}, expected {} or a later one",
-                                                    hello_.incarnation, offer_.incarnation)};
+      throw Failure{script_.setup_line,
+                    fmt::format("the body answers with incarnation {}, expected {} or a later one",
+                                hello_.incarnation, offer_.incarnation)};
     variables_["incarnation"] = hello_.incarnation;
     variables_["port1"] = body_.stride(setup_);
     variables_["body.psn"] = hello_.psn;
@@ -248,7 +254,8 @@ class Run {
       if (s.what != Do::kRegion) continue;
       line_ = s.line;
       const std::uint64_t bytes = number(s, "len", 0);
-      const auto rights = static_cast<std::uint8_t>(number(s, "rights", ref::kRemoteRead | ref::kRemoteWrite | ref::kRemoteAtomic));
+      const auto rights = static_cast<std::uint8_t>(
+          number(s, "rights", ref::kRemoteRead | ref::kRemoteWrite | ref::kRemoteAtomic));
       auto r = body_.region(bytes, rights);
       if (!r.ok()) throw Broken{r.error()};
       variables_[s.word] = r.value().va;
@@ -280,7 +287,8 @@ class Run {
     }
   }
 
-  // -- steps ----------------------------------------------------------------------------------------------------
+  // -- steps
+  // ----------------------------------------------------------------------------------------------------
 
   void steps(const std::vector<Statement>& all) {
     for (const Statement& s : all) {
@@ -303,13 +311,12 @@ class Run {
       case Do::kExpectNone: expect_none(s); break;
       case Do::kExpectCompletion: expect_completion(s); break;
       case Do::kUnordered: unordered(s); break;
-      case Do::kRepeat:
-        repeat(s, [this](const Statement& r) { steps(r.inner); });
-        break;
+      case Do::kRepeat: repeat(s, [this](const Statement& r) { steps(r.inner); }); break;
       case Do::kAuto:
         auto_ack_ = s.word == "ack";
         auto_credits_ = static_cast<std::uint16_t>(number(s, "credits", 0));
-        auto_path_ = s.arg("path") == nullptr ? std::nullopt : std::optional<std::uint64_t>(number(s, "path", 0));
+        auto_path_ =
+            s.arg("path") == nullptr ? std::nullopt : std::optional<std::uint64_t>(number(s, "path", 0));
         break;
       case Do::kPost:
       case Do::kBodyWait: {
@@ -339,7 +346,8 @@ class Run {
   }
   void gives(const Statement& s, wire::Err got) const {
     const std::string want = word(s, "gives", "OK");
-    if (want != err_name(got)) throw Failure{s.line, fmt::format("the body answers {}, expected {}", err_name(got), want)};
+    if (want != err_name(got))
+      throw Failure{s.line, fmt::format("the body answers {}, expected {}", err_name(got), want)};
   }
   void check(const Status& s) const {
     if (!s.ok()) throw Broken{s.text()};
@@ -350,11 +358,14 @@ class Run {
     p.stream = static_cast<std::uint16_t>(number(s, "stream", 0));
     p.wait = s.what == Do::kBodyWait;
     ref::WorkRequest& r = p.request;
-    static const std::map<std::string, ref::WrOp> kOps = {
-        {"send", ref::WrOp::kSend},           {"send_imm", ref::WrOp::kSendImm},
-        {"write", ref::WrOp::kWrite},         {"write_imm", ref::WrOp::kWriteImm},
-        {"write_signal", ref::WrOp::kWriteSignal}, {"read", ref::WrOp::kRead},
-        {"fetch_add", ref::WrOp::kFetchAdd},  {"compare_swap", ref::WrOp::kCompareSwap}};
+    static const std::map<std::string, ref::WrOp> kOps = {{"send", ref::WrOp::kSend},
+                                                          {"send_imm", ref::WrOp::kSendImm},
+                                                          {"write", ref::WrOp::kWrite},
+                                                          {"write_imm", ref::WrOp::kWriteImm},
+                                                          {"write_signal", ref::WrOp::kWriteSignal},
+                                                          {"read", ref::WrOp::kRead},
+                                                          {"fetch_add", ref::WrOp::kFetchAdd},
+                                                          {"compare_swap", ref::WrOp::kCompareSwap}};
     if (!p.wait) r.op = kOps.at(s.word);
     r.id = number(s, "id", 0);
     r.local_va = number(s, "local", 0);
@@ -390,11 +401,12 @@ class Run {
     if (!got.ok()) throw Broken{got.error()};
     for (std::size_t i = 0; i < want.size(); ++i)
       if (got.value()[i] != want[i])
-        throw Failure{line, fmt::format("memory at {:#x}, byte {} of {}: {:#04x}, expected {:#04x} {}", at, i, want.size(),
-                                        got.value()[i], want[i], why)};
+        throw Failure{line, fmt::format("memory at {:#x}, byte {} of {}: {:#04x}, expected {:#04x} {}", at, i,
+                                        want.size(), got.value()[i], want[i], why)};
   }
 
-  // -- time and frames ------------------------------------------------------------------------------------------
+  // -- time and frames
+  // ------------------------------------------------------------------------------------------
 
   std::string stamp(Ps t) const { return fmt::format("{:9.3f} us", static_cast<double>(t - start_) / 1e6); }
   void note(std::string line) {
@@ -451,11 +463,14 @@ class Run {
     seen.f = r.frame;
     seen.op = static_cast<wire::Opcode>(r.frame.bth.opcode);
     if (connected_ && seen.f.bth.dqpn != offer_.conn)
-      throw Failure{line_, fmt::format("a frame for connection {}, expected {}", seen.f.bth.dqpn, offer_.conn)};
+      throw Failure{line_,
+                    fmt::format("a frame for connection {}, expected {}", seen.f.bth.dqpn, offer_.conn)};
     if (connected_ && seen.f.wth.incarnation != hello_.incarnation)
-      throw Failure{line_, fmt::format("a frame of incarnation {}, expected {}", seen.f.wth.incarnation, hello_.incarnation)};
+      throw Failure{line_, fmt::format("a frame of incarnation {}, expected {}", seen.f.wth.incarnation,
+                                       hello_.incarnation)};
     if (seen.f.payload.size() > setup_.mtu)
-      throw Failure{line_, fmt::format("a payload of {} bytes, the MTU is {}", seen.f.payload.size(), setup_.mtu)};
+      throw Failure{line_,
+                    fmt::format("a payload of {} bytes, the MTU is {}", seen.f.payload.size(), setup_.mtu)};
     if (auto_ack_) acknowledge(seen);
     const auto c = klass(seen.op);
     queue_[c].push_back(std::move(seen));
@@ -486,7 +501,8 @@ class Run {
     if (ahead >= 0) {
       // Holes are settled as lost the moment they show.
       for (std::int32_t i = 0; i <= ahead; ++i) {
-        for (std::size_t w = wire::kHistWords - 1; w > 0; --w) p.hist[w] = p.hist[w] >> 1 | p.hist[w - 1] << 31;
+        for (std::size_t w = wire::kHistWords - 1; w > 0; --w)
+          p.hist[w] = p.hist[w] >> 1 | p.hist[w - 1] << 31;
         p.hist[0] = p.hist[0] >> 1 | (i == ahead ? 1u << 31 : 0);
       }
       p.base = (s.f.bth.psn + 1) & kMask24;
@@ -507,10 +523,14 @@ class Run {
     wah.credits = auto_credits_;
     const wire::Wth wth{s.f.wth.path, s.f.wth.epoch, hello_.incarnation, 0};
     wire::Route route = route_of(s.port, 0);
-    out(s.port, wire::build_ack(route, wire::make_bth(wire::Opcode::ACK, hello_.conn, s.f.wdh.stream), wth, wah, p.hist),
+    out(s.port,
+        wire::build_ack(route, wire::make_bth(wire::Opcode::ACK, hello_.conn, s.f.wdh.stream), wth, wah,
+                        p.hist),
         false);
   }
-  std::uint32_t line_share() const { return static_cast<std::uint32_t>(std::uint64_t{offer_.line} * 65536 / 8000); }
+  std::uint32_t line_share() const {
+    return static_cast<std::uint32_t>(std::uint64_t{offer_.line} * 65536 / 8000);
+  }
 
   static wire::Route route_of(std::uint32_t port, std::uint8_t ecn) {
     wire::Route r;
@@ -528,11 +548,13 @@ class Run {
     const wire::Layout layout = *wire::layout_of(static_cast<std::uint8_t>(op));
     const auto path = static_cast<std::uint8_t>(number(s, "path", 0));
     const auto port = static_cast<std::uint32_t>(number(s, "port", path / body_.stride(setup_)));
-    wire::Route route = route_of(port, static_cast<std::uint8_t>(number(s, "ecn", layout == wire::Layout::ACK ? 0 : wire::kEcnEct0)));
+    wire::Route route = route_of(
+        port, static_cast<std::uint8_t>(number(s, "ecn", layout == wire::Layout::ACK ? 0 : wire::kEcnEct0)));
     route.sport = static_cast<std::uint16_t>(number(s, "sport", route.sport + path));
     const auto epoch = static_cast<std::uint8_t>(number(s, "epoch", 0));
-    const wire::Wth wth{path, epoch, static_cast<std::uint16_t>(number(s, "incarnation", hello_.incarnation)),
-                        static_cast<std::uint32_t>(number(s, "ts", static_cast<std::uint64_t>(body_.now() / kNs)))};
+    const wire::Wth wth{
+        path, epoch, static_cast<std::uint16_t>(number(s, "incarnation", hello_.incarnation)),
+        static_cast<std::uint32_t>(number(s, "ts", static_cast<std::uint64_t>(body_.now() / kNs)))};
     wire::Bth bth = wire::make_bth(op, static_cast<std::uint32_t>(number(s, "conn", hello_.conn)), 0);
     if (const Value* v = s.arg("psn")) bth.psn = psn(v->lo, offer_.psn);
     wire::Frame f;
@@ -547,7 +569,8 @@ class Run {
       wdh.sem = static_cast<std::uint16_t>(number(s, "sem", 0));
       wdh.value = static_cast<std::uint32_t>(number(s, "value", 0));
       std::vector<std::uint8_t> payload = payload_of(s, op);
-      wdh.msg_len = static_cast<std::uint32_t>(number(s, "msg_len", op == wire::Opcode::READ ? number(s, "len", 0) : payload.size()));
+      wdh.msg_len = static_cast<std::uint32_t>(
+          number(s, "msg_len", op == wire::Opcode::READ ? number(s, "len", 0) : payload.size()));
       f = wire::build_data(route, bth, wth, wdh, payload);
     } else if (layout == wire::Layout::ACK) {
       wire::Wah wah{};
@@ -598,8 +621,8 @@ class Run {
     return v == nullptr ? std::vector<std::uint8_t>(bytes) : bytes_of(*v, bytes);
   }
 
-  // Makes a frame wrong. Unless the script says seal=no the checksums are right again afterwards, so that only
-  // the one thing is wrong.
+  // Makes a frame wrong. Unless the script says seal=no the checksums are right again afterwards, so that
+  // only the one thing is wrong.
   void spoil(const Statement& s, wire::Layout layout, wire::Frame& f) const {
     bool changed = false;
     if (const Value* v = s.arg("opcode")) f[kBth] = static_cast<std::uint8_t>(number(v->lo)), changed = true;
@@ -612,7 +635,8 @@ class Run {
       changed = true;
     }
     if (const Value* v = s.arg("version")) {
-      f[layout == wire::Layout::DATA ? wire::kHdrProbeBytes + 1 : wire::kHdrAckBytes - 1] = static_cast<std::uint8_t>(number(v->lo));
+      f[layout == wire::Layout::DATA ? wire::kHdrProbeBytes + 1 : wire::kHdrAckBytes - 1] =
+          static_cast<std::uint8_t>(number(v->lo));
       changed = true;
     }
     if (const Value* v = s.arg("words")) {
@@ -623,7 +647,8 @@ class Run {
       const std::size_t colon = v->text.find(':');
       const std::size_t at = std::stoul(v->text.substr(0, colon));
       const std::size_t bytes = (v->text.size() - colon - 1) / 2;
-      if (at + bytes > f.size()) throw Failure{s.line, fmt::format("set = {}: the frame has {} bytes", v->text, f.size())};
+      if (at + bytes > f.size())
+        throw Failure{s.line, fmt::format("set = {}: the frame has {} bytes", v->text, f.size())};
       for (std::size_t i = 0; i < bytes; ++i)
         f[at + i] = static_cast<std::uint8_t>(std::stoul(v->text.substr(colon + 1 + 2 * i, 2), nullptr, 16));
       changed = true;
@@ -637,7 +662,8 @@ class Run {
     if (corrupt == "ip") f[kIp + 10] ^= 1;
   }
 
-  // -- what is expected -----------------------------------------------------------------------------------------
+  // -- what is expected
+  // -----------------------------------------------------------------------------------------
 
   std::optional<std::uint64_t> field(const Seen& s, const std::string& key) const {
     const wire::Parsed& f = s.f;
@@ -691,7 +717,9 @@ class Run {
   static std::uint64_t width(const std::string& key) {
     if (key == "psn" || key == "base" || key == "conn") return kMask24;
     if (key == "path" || key == "epoch") return 0xff;
-    if (key == "incarnation" || key == "msg" || key == "credits" || key == "stream" || key == "sem" || key == "sport") return 0xffff;
+    if (key == "incarnation" || key == "msg" || key == "credits" || key == "stream" || key == "sem" ||
+        key == "sport")
+      return 0xffff;
     if (key == "va" || key == "to" || key == "operand" || key == "compare") return ~std::uint64_t{0};
     return 0xffffffff;
   }
@@ -703,7 +731,8 @@ class Run {
     for (const Arg& a : s.args) {
       if (a.value.kind == Value::Kind::kAny) continue;
       if (a.key == "op") {
-        if (name_of(seen.op) != a.value.text) return fmt::format("op is {}, expected {}", name_of(seen.op), a.value.text);
+        if (name_of(seen.op) != a.value.text)
+          return fmt::format("op is {}, expected {}", name_of(seen.op), a.value.text);
       } else if (a.key == "status") {
         if (a.value.text != err_name(seen.f.wah.status))
           return fmt::format("status is {}, expected {}", err_name(seen.f.wah.status), a.value.text);
@@ -711,12 +740,14 @@ class Run {
         std::string want = a.value.text;
         want.resize(want.find_last_of('0') + 1);
         if (hist_bits(seen.f.hist) != want)
-          return fmt::format("hist is '{}', expected '{}' (ones behind it left out)", hist_bits(seen.f.hist), want);
+          return fmt::format("hist is '{}', expected '{}' (ones behind it left out)", hist_bits(seen.f.hist),
+                             want);
       } else if (a.key == "bytes") {
         const auto want = bytes_of(a.value, seen.f.payload.size());
         for (std::size_t i = 0; i < want.size(); ++i)
           if (seen.f.payload[i] != want[i])
-            return fmt::format("byte {} of the payload is {:#04x}, expected {:#04x}", i, seen.f.payload[i], want[i]);
+            return fmt::format("byte {} of the payload is {:#04x}, expected {:#04x}", i, seen.f.payload[i],
+                               want[i]);
       } else if (std::string why = number_differs(a, seen); !why.empty()) {
         return why;
       }
@@ -731,7 +762,9 @@ class Run {
     const auto got = field(seen, a.key);
     if (!got) return fmt::format("it has no {}", a.key);
     const std::uint64_t lo = value(a.value.lo);
-    const auto shown = [&](std::uint64_t v) { return mask >= 0xffffff ? fmt::format("{:#x}", v) : fmt::format("{}", v); };
+    const auto shown = [&](std::uint64_t v) {
+      return mask >= 0xffffff ? fmt::format("{:#x}", v) : fmt::format("{}", v);
+    };
     switch (a.value.kind) {
       case Value::Kind::kNot:
         return *got != lo ? "" : fmt::format("{} is {}, expected any other", a.key, shown(*got));
@@ -740,8 +773,7 @@ class Run {
         if (((*got - lo) & mask) <= ((hi - lo) & mask)) return {};
         return fmt::format("{} is {}, expected {} to {}", a.key, shown(*got), shown(lo), shown(hi));
       }
-      default:
-        return *got == lo ? "" : fmt::format("{} is {}, expected {}", a.key, shown(*got), shown(lo));
+      default: return *got == lo ? "" : fmt::format("{} is {}, expected {}", a.key, shown(*got), shown(lo));
     }
   }
 
@@ -800,8 +832,10 @@ class Run {
           });
           if (it == left.end()) {
             if (&q == &queue_[kData])
-              throw Failure{s.line, fmt::format("a data packet of the body fits nothing of this group; against line {}: {}",
-                                                line_, why)};
+              throw Failure{
+                  s.line,
+                  fmt::format("a data packet of the body fits nothing of this group; against line {}: {}",
+                              line_, why)};
             continue;
           }
           keep(**it, std::move(seen));
@@ -812,7 +846,8 @@ class Run {
       }
       if (found) continue;
       if (body_.now() >= until)
-        throw Failure{left.front()->line, fmt::format("no such {} within {}", left.front()->word, time_text(longest))};
+        throw Failure{left.front()->line,
+                      fmt::format("no such {} within {}", left.front()->word, time_text(longest))};
       pump(until);
     }
   }
@@ -829,21 +864,24 @@ class Run {
     }
     for (const auto& q : queue_)
       for (const Seen& seen : q)
-        if ((s.word == "frame" || klass(seen.op) == klass(opcode_by_name(s.word))) && (s.word == "frame" || differs(s, seen).empty()))
+        if ((s.word == "frame" || klass(seen.op) == klass(opcode_by_name(s.word))) &&
+            (s.word == "frame" || differs(s, seen).empty()))
           throw Failure{s.line, fmt::format("a {}, expected none", name_of(seen.op))};
   }
 
   void expect_completion(const Statement& s) {
     const Ps until = body_.now() + s.time;
     while (completions_.empty()) {
-      if (body_.now() >= until) throw Failure{s.line, fmt::format("no completion within {}", time_text(s.time))};
+      if (body_.now() >= until)
+        throw Failure{s.line, fmt::format("no completion within {}", time_text(s.time))};
       pump(until);
     }
     const Completion c = completions_.front().completion;
     completions_.pop_front();
     const auto is = [&](const char* key, std::uint64_t got) {
       if (const Value* v = s.arg(key); v != nullptr && number(v->lo) != got)
-        throw Failure{s.line, fmt::format("the next completion ({}): {} is {}, expected {}", text_of(c), key, got, number(v->lo))};
+        throw Failure{s.line, fmt::format("the next completion ({}): {} is {}, expected {}", text_of(c), key,
+                                          got, number(v->lo))};
     };
     const std::string kind = word(s, "kind", "");
     if (!kind.empty() && kind != kind_of(c.what))
@@ -855,7 +893,8 @@ class Run {
     is("bytes_in", c.bytes);
     is("stream", c.stream);
     if (const Value* v = s.arg("imm"); v != nullptr && (!c.imm || *c.imm != number(v->lo)))
-      throw Failure{s.line, fmt::format("the next completion ({}): expected imm {:#x}", text_of(c), number(v->lo))};
+      throw Failure{s.line,
+                    fmt::format("the next completion ({}): expected imm {:#x}", text_of(c), number(v->lo))};
   }
 
   void state(const Statement& s) {
@@ -883,8 +922,9 @@ class Run {
     std::string wrong;
     for (std::size_t i = 0; i < want.size(); ++i)
       if (got[i] != want[i])
-        wrong += fmt::format("{}{} grew by {}, expected {}", wrong.empty() ? "" : "; ", wire::name(static_cast<wire::Drop>(i)),
-                             got[i] - counted_[i], want[i] - counted_[i]);
+        wrong +=
+            fmt::format("{}{} grew by {}, expected {}", wrong.empty() ? "" : "; ",
+                        wire::name(static_cast<wire::Drop>(i)), got[i] - counted_[i], want[i] - counted_[i]);
     if (!wrong.empty()) throw Failure{s.line, wrong};
     counted_ = got;
   }
@@ -893,7 +933,8 @@ class Run {
     wire::Hello h = offer_;
     const auto set = [&](const char* key, auto& member) {
       using Member = std::remove_reference_t<decltype(member)>;
-      if (const Value* v = s.arg(key); v != nullptr && v->kind != Value::Kind::kWord) member = static_cast<Member>(number(v->lo));
+      if (const Value* v = s.arg(key); v != nullptr && v->kind != Value::Kind::kWord)
+        member = static_cast<Member>(number(v->lo));
     };
     set("magic", h.magic);
     set("version", h.version);
@@ -921,7 +962,8 @@ class Run {
                                        queue_[kData].size(), queue_[kData].size() == 1 ? "" : "s",
                                        name_of(queue_[kData].front().op))};
     if (!completions_.empty() && !ignore_completions_)
-      throw Failure{line_, fmt::format("at the end: a completion that nothing expected: {}", text_of(completions_.front().completion))};
+      throw Failure{line_, fmt::format("at the end: a completion that nothing expected: {}",
+                                       text_of(completions_.front().completion))};
     const std::vector<std::uint8_t> guard(kGuard, kGuardByte);
     for (const Placed& p : placed_) {
       compare(line_, p.va - kGuard, guard, "in front of region " + p.name);
@@ -968,15 +1010,18 @@ std::string describe(wire::Bytes frame) {
   const wire::ParseResult r = wire::parse(frame, any);
   const wire::Parsed& f = r.frame;
   if (!r) return fmt::format("{} bytes, malformed: {}", frame.size(), wire::name(*r.drop));
-  std::string text = fmt::format("{} path {} epoch {}", name_of(static_cast<wire::Opcode>(f.bth.opcode)), f.wth.path, f.wth.epoch);
+  std::string text = fmt::format("{} path {} epoch {}", name_of(static_cast<wire::Opcode>(f.bth.opcode)),
+                                 f.wth.path, f.wth.epoch);
   if (f.layout == wire::Layout::ACK) {
-    text += fmt::format(" base {:#x} hist '{}' rx {} ce {} echo {} credits {} status {}", f.wah.base, hist_bits(f.hist),
-                        f.wah.rx_bytes, f.wah.ce_bytes, f.wah.echo, f.wah.credits, err_name(f.wah.status));
+    text += fmt::format(" base {:#x} hist '{}' rx {} ce {} echo {} credits {} status {}", f.wah.base,
+                        hist_bits(f.hist), f.wah.rx_bytes, f.wah.ce_bytes, f.wah.echo, f.wah.credits,
+                        err_name(f.wah.status));
   } else {
     text += fmt::format(" psn {:#x} ts {}", f.bth.psn, f.wth.timestamp);
     if (f.layout == wire::Layout::DATA)
-      text += fmt::format(" stream {} msg {} va {:#x} len {} of {}{}{}", f.wdh.stream, f.wdh.msg_no, f.wdh.va,
-                          f.payload.size(), f.wdh.msg_len, f.wdh.more ? " more" : "", f.wdh.retx ? " retx" : "");
+      text +=
+          fmt::format(" stream {} msg {} va {:#x} len {} of {}{}{}", f.wdh.stream, f.wdh.msg_no, f.wdh.va,
+                      f.payload.size(), f.wdh.msg_len, f.wdh.more ? " more" : "", f.wdh.retx ? " retx" : "");
   }
   if (f.ipv4.ecn == wire::kEcnCe) text += " CE";
   return text;
@@ -988,9 +1033,11 @@ Outcome run_script(Body& body, const Script& script, const TestOptions& options)
       {kStartPsn, "PSN"},  {kSetup, "SETUP"},     {kMac, "MAC_ERROR"}};
   std::string missing;
   for (unsigned n = 0; n < 32; ++n)
-    if ((script.caps & ~body.caps()) >> n & 1) missing += std::string(missing.empty() ? "" : " ") + wire::name(static_cast<wire::Cap>(n));
+    if ((script.caps & ~body.caps()) >> n & 1)
+      missing += std::string(missing.empty() ? "" : " ") + wire::name(static_cast<wire::Cap>(n));
   for (const auto& [bit, name] : kAbilities)
-    if ((script.abilities & ~body.abilities() & bit) != 0) missing += std::string(missing.empty() ? "" : " ") + name;
+    if ((script.abilities & ~body.abilities() & bit) != 0)
+      missing += std::string(missing.empty() ? "" : " ") + name;
   if (!missing.empty()) return {Verdict::kNotYet, missing, 0};
   return Run(body, script, options).go();
 }

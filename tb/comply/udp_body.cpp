@@ -99,11 +99,16 @@ class Socket {
 
 // A frame as the wire has it: what the other end left out is put in front.
 wire::Frame whole_frame(const Socket::Datagram& d, std::uint32_t from, std::uint32_t to, std::uint32_t port) {
-  const wire::Route route{tb::node_mac(from, port), tb::node_mac(to, port), tb::node_ip(from, port), tb::node_ip(to, port),
-                          0, static_cast<std::uint8_t>(d.tos & 3)};
+  const wire::Route route{tb::node_mac(from, port),
+                          tb::node_mac(to, port),
+                          tb::node_ip(from, port),
+                          tb::node_ip(to, port),
+                          0,
+                          static_cast<std::uint8_t>(d.tos & 3)};
   wire::Frame f = wire::build_probe(route, {}, {});
   const std::uint32_t wrong =
-      short_icrc(d.bytes) ^ static_cast<std::uint32_t>(wire::detail::get_le<4>(d.bytes.data() + d.bytes.size() - 4));
+      short_icrc(d.bytes) ^
+      static_cast<std::uint32_t>(wire::detail::get_le<4>(d.bytes.data() + d.bytes.size() - 4));
   f.resize(kBth + d.bytes.size());
   std::copy(d.bytes.begin(), d.bytes.end(), f.begin() + kBth);
   wire::detail::put_be<2>(f.data() + 16, f.size() - 14);
@@ -158,7 +163,8 @@ std::string hex(const std::vector<std::uint8_t>& bytes) {
 }
 std::vector<std::uint8_t> unhex(const std::string& s) {
   std::vector<std::uint8_t> b(s.size() / 2);
-  for (std::size_t i = 0; i < b.size(); ++i) std::from_chars(s.data() + 2 * i, s.data() + 2 * i + 2, b[i], 16);
+  for (std::size_t i = 0; i < b.size(); ++i)
+    std::from_chars(s.data() + 2 * i, s.data() + 2 * i + 2, b[i], 16);
   return b;
 }
 constexpr std::size_t kChunk = 2048;  // bytes of memory in a line
@@ -181,7 +187,8 @@ class UdpBody final : public Body {
     const auto text = ask("weft-comply 1");
     if (text) {
       control_ = true;
-      abilities_ = static_cast<std::uint32_t>(text->number("abilities", kControl)) & (kControl | kCounters | kState);
+      abilities_ =
+          static_cast<std::uint32_t>(text->number("abilities", kControl)) & (kControl | kCounters | kState);
     }
     auto answer = hello(offer);
     if (!answer.ok()) return answer.status();
@@ -194,10 +201,12 @@ class UdpBody final : public Body {
 
   Result<wire::Hello> open(const BodySetup& s, const wire::Hello& offer) override {
     paths_ = s.paths;
-    if (control_ && !ask(fmt::format("begin ports={} paths={} streams={} mtu={} distance={} rtt_init={} probe_min={} give_up={} "
-                                     "packet_life={}",
-                                     s.ports, s.paths, s.streams, s.mtu, s.distance, s.rtt_init, s.probe_min, s.give_up,
-                                     s.packet_life)))
+    if (control_ &&
+        !ask(fmt::format(
+            "begin ports={} paths={} streams={} mtu={} distance={} rtt_init={} probe_min={} give_up={} "
+            "packet_life={}",
+            s.ports, s.paths, s.streams, s.mtu, s.distance, s.rtt_init, s.probe_min, s.give_up,
+            s.packet_life)))
       return gone("begin");
     events_.clear();
     return hello(offer);
@@ -227,8 +236,9 @@ class UdpBody final : public Body {
   }
   Status write(std::uint64_t va, const std::vector<std::uint8_t>& bytes) override {
     for (std::size_t at = 0; at < bytes.size(); at += kChunk) {
-      const std::vector<std::uint8_t> some(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                                           bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at + kChunk, bytes.size())));
+      const std::vector<std::uint8_t> some(
+          bytes.begin() + static_cast<std::ptrdiff_t>(at),
+          bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at + kChunk, bytes.size())));
       if (!ask(fmt::format("fill va={} hex={}", va + at, hex(some)))) return gone("fill");
     }
     return {};
@@ -240,20 +250,24 @@ class UdpBody final : public Body {
       const auto a = ask(fmt::format("show va={} len={}", va + bytes.size(), some));
       if (!a) return gone("show");
       const auto got = unhex(a->text("hex"));
-      if (got.size() != some) return Status::error(fmt::format("{}: show: {} bytes, expected {}", where_, got.size(), some));
+      if (got.size() != some)
+        return Status::error(fmt::format("{}: show: {} bytes, expected {}", where_, got.size(), some));
       bytes.insert(bytes.end(), got.begin(), got.end());
     }
     return bytes;
   }
   Result<wire::Err> post(const Post& p) override {
     const ref::WorkRequest& r = p.request;
-    return answered(p.wait ? fmt::format("wait sem={} value={} id={}", r.sem, r.value, r.id)
-                           : fmt::format("post op={} stream={} id={} local={} local_key={} len={} to={} key={} value={} sem={} "
-                                         "operand={} compare={}",
-                                         static_cast<unsigned>(r.op), p.stream, r.id, r.local_va, r.local_rkey, r.length,
-                                         r.remote_va, r.rkey, r.value, r.sem, r.operand, r.compare));
+    return answered(
+        p.wait ? fmt::format("wait sem={} value={} id={}", r.sem, r.value, r.id)
+               : fmt::format(
+                     "post op={} stream={} id={} local={} local_key={} len={} to={} key={} value={} sem={} "
+                     "operand={} compare={}",
+                     static_cast<unsigned>(r.op), p.stream, r.id, r.local_va, r.local_rkey, r.length,
+                     r.remote_va, r.rkey, r.value, r.sem, r.operand, r.compare));
   }
-  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at, std::uint32_t bytes) override {
+  Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at,
+                              std::uint32_t bytes) override {
     return answered(fmt::format("recv stream={} id={} va={} len={}", stream, id, at.va, bytes));
   }
   Status close() override { return ask("close") ? Status() : gone("close"); }
@@ -274,7 +288,9 @@ class UdpBody final : public Body {
   }
 
  private:
-  Status gone(const char* what) const { return Status::error(fmt::format("{}: no answer to '{}'", where_, what)); }
+  Status gone(const char* what) const {
+    return Status::error(fmt::format("{}: no answer to '{}'", where_, what));
+  }
   void take(std::vector<Event>& out) {
     for (Event& e : events_) out.push_back(std::move(e));
     events_.clear();
@@ -414,16 +430,20 @@ class Server {
       return "ok";
     }
     if (l.word == "region") {
-      const auto r = host_->region(*endpoint_, l.number("len"), static_cast<std::uint8_t>(l.number("rights")));
+      const auto r =
+          host_->region(*endpoint_, l.number("len"), static_cast<std::uint8_t>(l.number("rights")));
       return r.ok() ? fmt::format("ok va={} rkey={}", r.value().va, r.value().rkey) : "refused";
     }
     if (l.word == "fill") {
       const auto bytes = unhex(l.text("hex"));
-      return host_->write(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size())) ? "ok" : "refused";
+      return host_->write(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size())) ? "ok"
+                                                                                                  : "refused";
     }
     if (l.word == "show") {
       std::vector<std::uint8_t> bytes(std::min<std::uint64_t>(l.number("len"), kChunk));
-      return host_->read(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size())) ? "ok hex=" + hex(bytes) : "refused";
+      return host_->read(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size()))
+                 ? "ok hex=" + hex(bytes)
+                 : "refused";
     }
     if (l.word == "wait") {
       host_->wait(u16("sem"), u32("value"), l.number("id"));
@@ -444,7 +464,9 @@ class Server {
       r.compare = l.number("compare");
       return status(endpoint_->post(conn_, u16("stream"), r, wall_now()));
     }
-    if (l.word == "recv") return status(endpoint_->post_recv(conn_, u16("stream"), l.number("id"), l.number("va"), u32("len"), wall_now()));
+    if (l.word == "recv")
+      return status(
+          endpoint_->post_recv(conn_, u16("stream"), l.number("id"), l.number("va"), u32("len"), wall_now()));
     if (l.word == "close") {
       endpoint_->close(conn_, wall_now());
       return "ok";
@@ -459,7 +481,8 @@ class Server {
         all += fmt::format(" {}={}", wire::name(static_cast<wire::Drop>(i)), endpoint_->counters().drop[i]);
       return all;
     }
-    if (l.word == "state") return std::string("ok is=") + state_name(endpoint_->path_state(conn_, u32("path")));
+    if (l.word == "state")
+      return std::string("ok is=") + state_name(endpoint_->path_state(conn_, u32("path")));
     return "unknown";
   }
   static std::string status(wire::Err e) { return fmt::format("ok status={}", static_cast<unsigned>(e)); }
@@ -475,8 +498,9 @@ class Server {
       }
     }
     for (const Completion& c : host_->take_completions())
-      say(fmt::format("completion what={} id={} status={} bytes={} stream={}{}", static_cast<unsigned>(c.what), c.id,
-                      static_cast<unsigned>(c.status), c.bytes, c.stream, c.imm ? fmt::format(" imm={}", *c.imm) : ""));
+      say(fmt::format("completion what={} id={} status={} bytes={} stream={}{}",
+                      static_cast<unsigned>(c.what), c.id, static_cast<unsigned>(c.status), c.bytes, c.stream,
+                      c.imm ? fmt::format(" imm={}", *c.imm) : ""));
   }
 
   const Socket& socket_;
@@ -492,7 +516,8 @@ class Server {
 Result<std::unique_ptr<Body>> make_udp_body(const std::string& where) {
   const std::size_t colon = where.rfind(':');
   unsigned port = 0;
-  if (colon != std::string::npos) std::from_chars(where.data() + colon + 1, where.data() + where.size(), port);
+  if (colon != std::string::npos)
+    std::from_chars(where.data() + colon + 1, where.data() + where.size(), port);
   const auto bad = [&](const std::string& expected) {
     return Status::error(fmt::format("--body = udp:{}: expected {}", where, expected));
   };

@@ -63,7 +63,9 @@ class Puppet final : public Body {
     return h;
   }
   Ps now() const override { return now_; }
-  void send(std::uint32_t, wire::Bytes frame, bool) override { heard.emplace_back(frame.begin(), frame.end()); }
+  void send(std::uint32_t, wire::Bytes frame, bool) override {
+    heard.emplace_back(frame.begin(), frame.end());
+  }
   Status run(Ps until, std::vector<Event>& out) override {
     if (!says.empty() && says.front().time <= until) {
       now_ = std::max(now_, says.front().time);
@@ -165,7 +167,8 @@ TEST_CASE("comply: a script that makes no sense is refused with file, line and w
     CHECK(got.find(expected) != std::string::npos);
     CHECK(got.find('\n') == std::string::npos);
   }
-  CHECK(parse_script("x", "wait 1us\n").error() == "x:0: no title: expected a comment that says what the exchange shows");
+  CHECK(parse_script("x", "wait 1us\n").error() ==
+        "x:0: no title: expected a comment that says what the exchange shows");
 }
 
 TEST_CASE("comply: what a script does tells what it needs", "[comply][smoke]") {
@@ -184,7 +187,8 @@ TEST_CASE("comply: what a script does tells what it needs", "[comply][smoke]") {
   CHECK(out.text == "SEND COUNTERS");
 }
 
-TEST_CASE("comply: frames are compared field by field, from the first PSN of their sender", "[comply][smoke]") {
+TEST_CASE("comply: frames are compared field by field, from the first PSN of their sender",
+          "[comply][smoke]") {
   const auto with = [](const char* text) {
     Puppet body;
     body.data(kUs, 1, 0x50);
@@ -193,9 +197,10 @@ TEST_CASE("comply: frames are compared field by field, from the first PSN of the
   CHECK(with("expect write psn=+1 va=0x50 len=8 ts=42 within 2us\n").verdict == Verdict::kPass);
   CHECK(with("expect data op=write psn=0x2001 va=!0 len=1..9 path=?\n").verdict == Verdict::kPass);
   CHECK(with("expect write psn=body.psn+1 as d\nexpect no data va=d.va for 1us\n").verdict == Verdict::kPass);
-  for (const char* wrong : {"expect write psn=+2\n", "expect write va=0x51\n", "expect send psn=+1\n", "expect write len=9..20\n",
-                            "expect write va=!0x50\n", "expect write bytes=3\n", "expect write within 500ns\n", "wait 3us\n",
-                            "expect no data for 2us\n", "expect ack within 5us\n"})
+  for (const char* wrong :
+       {"expect write psn=+2\n", "expect write va=0x51\n", "expect send psn=+1\n", "expect write len=9..20\n",
+        "expect write va=!0x50\n", "expect write bytes=3\n", "expect write within 500ns\n", "wait 3us\n",
+        "expect no data for 2us\n", "expect ack within 5us\n"})
     CHECK(with(wrong).verdict == Verdict::kFail);
   Puppet body;
   body.data(kUs, 1, 0x50);
@@ -225,8 +230,9 @@ TEST_CASE("comply: an unordered group takes its frames in any order and nothing 
   CHECK(play(right, group).verdict == Verdict::kPass);
   wrong.data(1, 0, 16);
   wrong.data(2, 1, 16);
-  CHECK(says_wrong(wrong, group).find("fits nothing of this group; against line 3: va is 0x10, expected 0x8") !=
-        std::string::npos);
+  CHECK(
+      says_wrong(wrong, group).find("fits nothing of this group; against line 3: va is 0x10, expected 0x8") !=
+      std::string::npos);
   less.data(1, 0, 8);
   CHECK(says_wrong(less, group) == "x.script:4: no such write within 100 us");
 }
@@ -235,8 +241,9 @@ TEST_CASE("comply: completions, counters, memory and states are checked", "[comp
   Puppet done;
   done.completes(kUs, 4, wire::Err::FLUSHED);
   CHECK(play(done, "expect completion id=4 status=FLUSHED kind=request\n").verdict == Verdict::kPass);
-  for (const char* wrong : {"expect completion id=5 status=FLUSHED\n", "expect completion id=4\n",
-                            "expect completion kind=recv status=FLUSHED\n", "expect no completion for 5us\n", "wait 5us\n"}) {
+  for (const char* wrong :
+       {"expect completion id=5 status=FLUSHED\n", "expect completion id=4\n",
+        "expect completion kind=recv status=FLUSHED\n", "expect no completion for 5us\n", "wait 5us\n"}) {
     Puppet body;
     body.completes(kUs, 4, wire::Err::FLUSHED);
     CHECK(play(body, wrong).verdict == Verdict::kFail);
@@ -244,14 +251,17 @@ TEST_CASE("comply: completions, counters, memory and states are checked", "[comp
   Puppet body;
   CHECK(play(body, "counters\n").verdict == Verdict::kPass);
   CHECK(says_wrong(body, "counters STALE=1\n") == "x.script:2: STALE grew by 0, expected 1");
-  CHECK(play(body, "region r len=64\nfill r+8 len=8 bytes=3\ncheck r len=8 bytes=zero\ncheck r+8 len=4 bytes=3\n"
-                   "check r+12 len=4 bytes=3@4\n")
+  CHECK(play(body,
+             "region r len=64\nfill r+8 len=8 bytes=3\ncheck r len=8 bytes=zero\ncheck r+8 len=4 bytes=3\n"
+             "check r+12 len=4 bytes=3@4\n")
             .verdict == Verdict::kPass);
-  CHECK(says_wrong(body, "region r len=64\nfill r len=8 bytes=3\ncheck r len=8 bytes=4\n").find("byte 0 of 8") !=
+  CHECK(says_wrong(body, "region r len=64\nfill r len=8 bytes=3\ncheck r len=8 bytes=4\n")
+            .find("byte 0 of 8") != std::string::npos);
+  CHECK(says_wrong(body, "region r len=8\nfill r+8 len=1 bytes=3\n").find("behind region r") !=
         std::string::npos);
-  CHECK(says_wrong(body, "region r len=8\nfill r+8 len=1 bytes=3\n").find("behind region r") != std::string::npos);
   CHECK(play(body, "state path=0 good\n").verdict == Verdict::kPass);
-  CHECK(says_wrong(body, "state path=0 failed within 3us\n") == "x.script:2: path 0 is good, expected failed");
+  CHECK(says_wrong(body, "state path=0 failed within 3us\n") ==
+        "x.script:2: path 0 is good, expected failed");
 }
 
 TEST_CASE("comply: the tester acknowledges by itself only when told, as a receiver must", "[comply][smoke]") {
@@ -302,7 +312,8 @@ TEST_CASE("comply: frames are made wrong in one way and right in every other", "
 TEST_CASE("comply: a refused or broken body is told apart from a wrong one", "[comply][smoke]") {
   Puppet refuses;
   refuses.refusal = wire::Refusal::RESOURCES;
-  CHECK(says_wrong(refuses, "setup mtu=256\nwait 1us\n") == "x.script:2: the body refuses the connection: RESOURCES");
+  CHECK(says_wrong(refuses, "setup mtu=256\nwait 1us\n") ==
+        "x.script:2: the body refuses the connection: RESOURCES");
   CHECK(play(refuses, "refuse RESOURCES\n").verdict == Verdict::kPass);
   CHECK(says_wrong(refuses, "refuse MTU mtu=3\n") == "x.script:2: the body answers RESOURCES, expected MTU");
 }

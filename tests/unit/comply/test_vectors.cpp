@@ -83,7 +83,8 @@ TEST_CASE("comply: the frame of every opcode is read as its vector says, and wri
       CHECK(f.wah.share == is("wah", "share"));
       CHECK(f.wah.credits == is("wah", "credits"));
       CHECK(f.wah.status == is("wah", "status"));
-      for (std::size_t i = 0; i < v["hist"].size(); ++i) CHECK(f.hist[i] == v["hist"][i].get<std::uint32_t>());
+      for (std::size_t i = 0; i < v["hist"].size(); ++i)
+        CHECK(f.hist[i] == v["hist"][i].get<std::uint32_t>());
     }
 
     wire::Route route;

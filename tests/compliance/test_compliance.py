@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole suite against the bodies of this repository, and the page that tells the results.
+
+`python test_compliance.py --fix` (make comply) writes the table of docs/compliance.md anew.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+NEEDS = ["weft"]
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "../..")
+BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
+WEFT = os.path.join(BUILD, "weft")
+PAGE = os.path.join(ROOT, "docs/compliance.md")
+BODIES = ("ref", "rtl")
+BEGIN, END = "<!-- results -->\n", "<!-- end -->\n"
+LIMIT_S = 900  # of one call; only a hang comes near it
+
+
+def weft(*args):
+    return subprocess.run([WEFT, "comply", *args], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+
+
+def results(body, *args):
+    """Exit status, rows and output of a run."""
+    with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+        path = os.path.join(folder, "out.json")
+        run = weft("--body", body, "--json", path, *args)
+        if not os.path.exists(path):
+            raise AssertionError(run.stdout + run.stderr)
+        with open(path, encoding="utf-8") as handle:
+            return run.returncode, json.load(handle)["rows"], run.stdout
+
+
+def table(rows_of):
+    """The table of the page: body x script x result."""
+    lines = ["| script | rules | " + " | ".join(BODIES) + " | what it shows |",
+             "|---|---|" + "---|" * len(BODIES) + "---|"]
+    for rows in zip(*(rows_of[body] for body in BODIES)):
+        verdicts = [row["verdict"] + (f" ({row['text']})" if row["verdict"] == "not yet" else "") for row in rows]
+        lines.append(f"| [{rows[0]['script']}](../tests/compliance/{rows[0]['script']}.script) | {' '.join(rows[0]['rules'])} | "
+                     + " | ".join(verdicts) + f" | {rows[0]['title']} |")
+    return "\n".join(lines) + "\n"
+
+
+def split_page():
+    with open(PAGE, encoding="utf-8") as handle:
+        text = handle.read()
+    begin = text.index(BEGIN) + len(BEGIN)
+    return text[:begin], text[begin:text.index(END, begin)], text[text.index(END, begin):]
+
+
+class Compliance(unittest.TestCase):
+    maxDiff = None
+
+    def test_ref_and_rtl_pass_as_far_as_they_can_and_the_page_says_so(self):
+        rows_of = {}
+        for body in BODIES:
+            status, rows_of[body], output = results(body)
+            bad = [line for line in output.splitlines() if line.startswith(("fail", "broken"))]
+            self.assertEqual(bad, [], output)
+            self.assertEqual(status, 0)
+        self.assertEqual(split_page()[1], table(rows_of), "docs/compliance.md is stale: make comply writes it anew")
+
+    def test_each_script_finds_the_wrong_bodies_that_it_says_it_catches(self):
+        status, rows, output = results("ref", "--wrong")
+        self.assertEqual([row["script"] for row in rows if row["verdict"] in ("fail", "broken")], [], output)
+        self.assertEqual(status, 0)
+        self.assertGreater(len([row for row in rows if row["verdict"] == "pass"]), 150)
+
+    def test_what_only_the_rtl_can_do_finds_its_wrong_bodies_too(self):
+        _, rows, _ = results("ref")
+        scripts = [os.path.join(HERE, row["script"] + ".script") for row in rows if row["verdict"] == "not yet"]
+        self.assertTrue(scripts)
+        status, _, output = results("rtl", "--wrong", *(arg for s in scripts for arg in ("--script", s)))
+        self.assertEqual(status, 0, output)
+
+    def test_not_yet_is_only_for_a_capability_that_is_missing(self):
+        for body in BODIES:
+            _, rows, _ = results(body, "--script", os.path.join(HERE, "read_is_answered.script"))
+            self.assertEqual(rows[0]["verdict"], "pass" if body == "ref" else "not yet")
+            self.assertEqual(rows[0]["text"], "" if body == "ref" else "READ")
+
+    def test_a_peer_behind_a_socket_is_held_to_the_same_scripts(self):
+        with subprocess.Popen([WEFT, "comply", "--serve", "0"], text=True, stdout=subprocess.PIPE) as peer:
+            try:
+                port = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", peer.stdout.readline()).group(1)
+                scripts = [os.path.join(HERE, name + ".script")
+                           for name in ("write_placed", "a_gap_is_lost_at_once", "send_one", "a_gap_is_resent_at_once",
+                                        "ce_at_once", "icrc_wrong", "read_is_answered", "mac_says_bad")]
+                status, rows, output = results(f"udp:127.0.0.1:{port}", *(arg for s in scripts for arg in ("--script", s)))
+            finally:
+                peer.send_signal(signal.SIGTERM)
+                peer.wait(timeout=LIMIT_S)
+        self.assertEqual([row["verdict"] for row in rows], ["pass"] * 7 + ["not yet"], output)
+        self.assertEqual(status, 0)
+
+
+class Command(unittest.TestCase):
+    def refused(self, *args, text=""):
+        run = weft(*args)
+        with self.subTest(args=args):
+            self.assertEqual(run.returncode, 2, run.stdout + run.stderr)
+            self.assertRegex(run.stderr, r"\A[^\n]+\n\Z", "not one line")
+            self.assertIn(text, run.stderr)
+            self.assertEqual(run.stdout, "")
+
+    def test_wrong_input_is_one_line_and_exit_status_2(self):
+        self.refused(text="--body: absent: expected ref, rtl or udp:HOST:PORT")
+        self.refused("--body", "asic", text="--body = asic: expected ref, rtl or udp:HOST:PORT")
+        self.refused("--body", "udp:nowhere", text="expected udp:HOST:PORT")
+        self.refused("--body", "udp:127.0.0.1:0", text="with a port of 1 to 65535")
+        self.refused("--body", "ref", "--script", "/nonexistent.script", text="/nonexistent.script: cannot be read")
+        self.refused("--body", "ref", "--script", ROOT, text="it is a folder")
+        self.refused("--body", "ref", "--json", "/nonexistent/x.json", text="--json = /nonexistent/x.json: cannot be written")
+        self.refused("--serve", "99999", text="--serve")
+        self.refused("--serve", "1", "--list", text="--serve: expected alone")
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            path = os.path.join(folder, "bad.script")
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write("# a title\nsend write psn=+0 colour=3\n")
+            out = os.path.join(folder, "out.json")
+            self.refused("--body", "ref", "--json", out, "--script", path, text=f"{path}:2: colour: no such key here")
+            self.assertEqual(os.listdir(folder), ["bad.script"])
+
+    def test_a_failure_names_file_line_what_was_expected_and_the_last_frames(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            path = os.path.join(folder, "wrong.script")
+            with open(path, "w", encoding="utf-8") as handle:
+                handle.write("# a title\nneeds WRITE\nsend probe psn=+0\nexpect next ack base=+2\n")
+            run = weft("--body", "ref", "--script", path)
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stdout, r"wrong\.script:4: the next ack of the body: base is 0x101, expected 0x102\n"
+                                     r".*--> probe path 0 .*\n.*<-- ack path 0 ")
+        self.assertIn("ref: 0 passed, 1 failed, 0 not yet\n", run.stdout)
+
+    def test_the_list_names_every_script_with_its_rules(self):
+        run = weft("--list")
+        names = sorted(name[:-len(".script")] for name in os.listdir(HERE) if name.endswith(".script"))
+        self.assertEqual([line.split()[0] for line in run.stdout.splitlines()], names)
+
+    def test_a_run_is_the_same_each_time(self):
+        script = os.path.join(HERE, "failover_resends_what_was_not_got.script")
+        self.assertEqual(weft("--body", "ref", "-v", "--script", script).stdout,
+                         weft("--body", "ref", "-v", "--script", script).stdout)
+
+
+def fix():
+    head, _, tail = split_page()
+    rows_of = {}
+    for body in BODIES:
+        _, rows_of[body], output = results(body)
+        print(output, end="")
+    with open(PAGE, "w", encoding="utf-8") as handle:
+        handle.write(head + table(rows_of) + tail)
+    return any(row["verdict"] in ("fail", "broken") for rows in rows_of.values() for row in rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--fix"]:
+        sys.exit("usage: test_compliance.py --fix")
+    sys.exit(fix())
