@@ -22,13 +22,18 @@ export T BUILD VENV JOBS CXX VERILATOR CMAKE_ARGS SEED WAVES
 SETUP  := @sw/tools/setup/setup.sh --build '$(BUILD)' --venv '$(VENV)'
 PYTHON := $(VENV)/bin/python
 
-.PHONY: help sim comply test formal lint synth wave bench format docs clean gen weft
+EVAL := sw/scenarios/eval
+comma := ,
+
+.PHONY: help sim eval eval-full comply test formal lint synth wave bench format docs clean gen weft
 
 help:
 	@echo 'Weft: an open collective-offload NIC'
 	@echo
 	@echo '  make sim                     a training iteration on a cluster of simulated nodes'
 	@echo '  make sim ARGS="--loss 0.1"   the same, with flags of `$(BUILD)/weft sim --help`'
+	@echo '  make eval                    Weft beside RoCEv2, bounds and goals, into docs/evaluation.md (15 min)'
+	@echo '  make eval-full               the same with the long scenarios and five seeds'
 	@echo '  make test                    every test'
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
@@ -57,12 +62,21 @@ sim: weft
 comply: weft
 	@$(if $(ARGS),'$(BUILD)/weft' comply $(ARGS),'$(PYTHON)' tests/compliance/test_compliance.py --fix)
 
+# A scenario with `quick = false` takes too long for every day.
+eval eval-full: scenarios = $(if $(filter eval-full,$@),$(wildcard $(EVAL)/*.toml),$(shell grep -L '^quick = false' $(EVAL)/*.toml))
+eval eval-full:
+	$(SETUP) sim eval
+	@sw/tools/build.sh weft
+	@'$(BUILD)/weft' eval $(foreach f,$(scenarios),--scenario $(f)) $(if $(filter eval-full,$@),--seed 1$(comma)2$(comma)3$(comma)4$(comma)5) \
+	  --threads $(JOBS) --json '$(BUILD)/eval.json' --csv '$(BUILD)/eval.csv' --plots '$(BUILD)/eval' $(ARGS)
+	@'$(PYTHON)' sw/tools/eval_page.py '$(BUILD)/eval.json' docs/evaluation.md '$(BUILD)/eval'
+
 gen:
 	$(SETUP) sim
 	@sw/tools/build.sh wire_gen
 
 test:
-	$(SETUP) sim test synth
+	$(SETUP) sim test synth eval
 	@'$(PYTHON)' sw/tools/runtests.py "$$T"
 
 formal:

@@ -129,6 +129,7 @@ void read_roce(TomlTable t, RoceConfig& c) {
   double us = 0;
   t.integer("ack_every", c.ack_every, 1u, 1024u);
   if (t.number("rto_us", us, 1, kMaxUs)) c.rto = static_cast<Ps>(std::llround(us * 1e6));
+  t.integer("window_packets", c.window_packets, 0u, 1u << 20);
   t.boolean("dcqcn", c.dcqcn);
 }
 

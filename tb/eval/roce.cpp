@@ -16,7 +16,7 @@ using tb::FrameRef;
 void Dcqcn::on_cnp(Ps now) {
   catch_up(now);
   target_ = rate_;
-  rate_ = std::max(rate_ * (1 - alpha_ / 2), c_->min_bps);
+  rate_ = std::max(rate_ * (1 - alpha_ / 2), c_->least * static_cast<double>(c_->line_bps));
   alpha_ = (1 - c_->g) * alpha_ + c_->g;
   limited_ = true;
   alpha_at_ = now + c_->alpha_interval;
@@ -49,12 +49,12 @@ void Dcqcn::catch_up(Ps now) {
 }
 
 void Dcqcn::increase() {
+  const double line = static_cast<double>(c_->line_bps);
   const uint32_t most = std::max(timer_steps_, byte_steps_), least = std::min(timer_steps_, byte_steps_);
   if (least > c_->fast_recovery)
-    target_ += c_->hyper_bps * (least - c_->fast_recovery);
+    target_ += line * c_->hyper * (least - c_->fast_recovery);
   else if (most > c_->fast_recovery)
-    target_ += c_->additive_bps;
-  const double line = static_cast<double>(c_->line_bps);
+    target_ += line * c_->additive;
   target_ = std::min(target_, line);
   rate_ = (rate_ + target_) / 2;
   if (line - rate_ > line * 1e-3) return;
@@ -121,13 +121,13 @@ void RoceBody::start(Ps now, const Flow& flow) {
 
 void RoceBody::enlist(Ps now, uint32_t index) {
   Pair& p = pairs_[index];
-  if (p.queued || p.next_psn == p.end_psn) return;
+  if (p.queued || !may_send(p)) return;
   p.queued = true;
   Port& port = ports_[p.port];
-  if (p.may_send <= now) {
+  if (p.sends_at <= now) {
     port.ready.push(index);
   } else {
-    port.waiting.push_back({p.may_send, index});
+    port.waiting.push_back({p.sends_at, index});
     std::push_heap(port.waiting.begin(), port.waiting.end());
   }
 }
@@ -252,7 +252,7 @@ bool RoceBody::next(Ps now, uint32_t number, bool paused, FrameRef& frame) {
     const uint32_t index = port.ready.pop();
     Pair& p = pairs_[index];
     p.queued = false;
-    if (p.next_psn == p.end_psn) continue;  // acknowledged since it was listed
+    if (!may_send(p)) continue;  // acknowledged since it was listed
     while (p.messages[p.current].first_psn + p.messages[p.current].packets <= p.next_psn) ++p.current;
     const Message& m = p.messages[p.current];
     const uint32_t at = p.next_psn - m.first_psn;
@@ -266,9 +266,10 @@ bool RoceBody::next(Ps now, uint32_t number, bool paused, FrameRef& frame) {
     k.resent = k.psn < p.highest;
     k.ack_request =
         k.last || ++p.since_request >= c_.ack_every || now - p.last_sent > c_.rto / 4;
-    if (k.ack_request) p.since_request = 0;
     p.last_sent = now;
     ++p.next_psn;
+    k.ack_request |= !may_send(p);  // nothing else would bring the ack that it waits for
+    if (k.ack_request) p.since_request = 0;
     p.highest = std::max(p.highest, p.next_psn);
     if (p.rto_at == kNever) arm(now, index);
     ++counts_.data_sent;
@@ -276,7 +277,7 @@ bool RoceBody::next(Ps now, uint32_t number, bool paused, FrameRef& frame) {
     const uint32_t wire = c_.size.wire(k.bytes);
     p.rate.on_sent(now, wire);
     if (p.rate.limited())
-      p.may_send = std::max(now, p.may_send) +
+      p.sends_at = std::max(now, p.sends_at) +
                    static_cast<Ps>(std::llround(wire * 8e12 / p.rate.rate_bps(now)));
     enlist(now, index);
     frame = make(p, k, wire - tb::kWireOverheadBytes, FrameKind::kData);

@@ -12,9 +12,11 @@
 //
 // DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015: section 5 has the
 // constants, but for the step of hyper increase, which is ten times the additive one as in the drivers'
-// defaults (rpg_hai_rate 50, rpg_ai_rate 5 Mb/s).
+// defaults (rpg_hai_rate 50, rpg_ai_rate 5 Mb/s). The paper's additive step of 40 Mb/s is for 40 Gb/s; here it
+// is the same part of the line.
 //
-// No window: a sender has as much in flight as its rate brings about, as cards do.
+// A queue pair has at most a bandwidth-delay product in flight. Cards have no such limit, but without one the
+// baseline does worse: a sender that missed a NAK fills the fabric until its timeout.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,8 @@ struct RoceConfig {
   PacketSize size;
   uint64_t seed = 1;  // of the source ports
   uint32_t ack_every = 4;
-  Ps rto = 443 * tb::kUs;  // base round trip and six full queues of F100: no smaller one is safe
+  Ps rto = 0;                   // 0: the longest base round trip and every queue on the way full
+  uint32_t window_packets = 0;  // in flight on a queue pair; 0: line rate times the longest base round trip
   bool dcqcn = true;
   Ps cnp_interval = 50 * tb::kUs;  // of a queue pair
   double g = 1.0 / 256;
@@ -38,8 +41,8 @@ struct RoceConfig {
   Ps rate_interval = 55 * tb::kUs;
   uint64_t rate_bytes = 10'000'000;
   uint32_t fast_recovery = 5;
-  double additive_bps = 40e6, hyper_bps = 400e6;
-  double min_bps = 100e6;
+  double additive = 0.001, hyper = 0.01;  // of the line
+  double least = 0.001;
 };
 
 /// Rate of a queue pair. Time is caught up with when somebody asks, which gives the same as timers.
@@ -123,7 +126,7 @@ class RoceBody final : public Body {
     uint32_t highest = 0;                           // below: sent before
     uint32_t since_request = 0;
     Ps last_sent = 0;
-    Ps may_send = 0;
+    Ps sends_at = 0;  // not before: its rate
     Ps rto_at = kNever;
     bool rto_listed = false;
     bool queued = false;  // in `ready` or `waiting` of its port
@@ -158,6 +161,9 @@ class RoceBody final : public Body {
   };
 
   uint32_t pair_of(uint16_t peer, uint16_t lane, uint32_t port);
+  bool may_send(const Pair& pair) const {
+    return pair.next_psn != pair.end_psn && pair.next_psn - pair.acked < c_.window_packets;
+  }
   void enlist(Ps now, uint32_t pair);
   void reply(uint32_t pair);
   void acknowledge(Ps now, Pair& pair, uint32_t psn);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tb/eval/bound.h"
 #include "tb/eval/host.h"
 #include "tb/eval/weft_body.h"
 #include "tb/fabric/fabric.h"
@@ -76,12 +77,20 @@ class World {
 
  private:
   void make_roce(uint64_t seed) {
+    const uint32_t last = s_.scenario.nodes - 1, full = s_.packet.wire(s_.packet.payload);
+    const Ps rtt = one_way_ps(s_.scenario, 0, last, full) + one_way_ps(s_.scenario, last, 0, kRoceAckBytes + 24);
+    const double bdp = s_.scenario.fabric.rate_gbps * 1e-3 * static_cast<double>(rtt) / 8;  // bytes
+    const Ps queue = tb::wire_ps(static_cast<uint32_t>(s_.scenario.fabric.queue_bytes),
+                                 tb::to_mbps(s_.scenario.fabric.rate_gbps));
+    const uint32_t queues = s_.scenario.fabric.topology == tb::Topology::kFatTree ? 6 : 4;
     for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
       RoceConfig c = s_.roce;
       c.ports = s_.scenario.planes;
       c.line_bps = static_cast<uint64_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i))) * 1'000'000;
       c.size = s_.packet;
       c.seed = seed;
+      if (c.window_packets == 0) c.window_packets = static_cast<uint32_t>(std::ceil(bdp / full));
+      if (c.rto == 0) c.rto = rtt + queues * queue;
       hosts_[i]->use(std::make_unique<RoceBody>(c, static_cast<uint16_t>(i), s_.scenario.nodes, flows_, frames_,
                                                 hosts_[i]->events()));
     }

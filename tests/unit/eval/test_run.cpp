@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of small clusters, both bodies.
+#include <catch2/catch.hpp>
+
+#include "tb/eval/report.h"
+#include "tb/eval/run.h"
+
+using namespace weft;
+using namespace weft::eval;
+
+namespace {
+
+Setting small(double loss) {
+  Setting s;
+  s.scenario.nodes = 8;
+  s.scenario.planes = 2;
+  s.scenario.fabric.hosts_per_leaf = 4;
+  s.scenario.faults.loss = loss;
+  s.traffic.bytes = 300'000;
+  s.limit = 100 * tb::kMs;
+  s.weft.paths = 16;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("run: every body moves every byte, with and without loss", "[eval][run]") {
+  for (BodyKind body : {BodyKind::kWeft, BodyKind::kRoce}) {
+    for (double loss : {0.0, 0.03}) {
+      INFO(name_of(body) << " at loss " << loss);
+      const RunResult r = run_one(small(loss), body, 3);
+      INFO(r.status.text());
+      CHECK(r.status.ok());
+      CHECK(value_of(r.metrics, "unfinished") == 0);
+      CHECK(r.completion_us.size() == 8);
+      CHECK((value_of(r.metrics, "drop_loss") > 0) == (loss > 0));
+      CHECK((value_of(r.metrics, "resent") > 0) == (loss > 0));
+      CHECK(value_of(r.metrics, "data") >= 8 * 74);
+    }
+  }
+}
+
+TEST_CASE("run: the same seed gives the same figures, another one others", "[eval][run]") {
+  for (BodyKind body : {BodyKind::kWeft, BodyKind::kRoce}) {
+    INFO(name_of(body));
+    const RunResult a = run_one(small(0.02), body, 5), b = run_one(small(0.02), body, 5);
+    CHECK(a.metrics == b.metrics);
+    CHECK(a.completion_us == b.completion_us);
+    CHECK(run_one(small(0.02), body, 6).completion_us != a.completion_us);
+  }
+}
+
+TEST_CASE("run: how many go at once changes nothing", "[eval][run]") {
+  EvalConfig c;
+  c.base = small(0.01);
+  c.base.scenario.name = "small";
+  c.bodies = {BodyKind::kWeft, BodyKind::kRoce};
+  c.seeds = {1, 2, 3};
+  c.sweep = {{"loss", {0, 0.01}}};
+  c.goals.push_back({"kept", "retained_pct", "%", true, 1, {{"loss", 0.01}}, 50, "made up", {}});
+  const auto one = run_all({c}, 1, [](size_t, size_t) {});
+  const auto two = run_all({c}, 2, [](size_t, size_t) {});
+  CHECK(csv_of(one) == csv_of(two));
+  const std::vector<Row> rows = rows_of(one);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].met);
+  CHECK(rows[0].uet_htsim == 50);
+  CHECK(rows[0].value > rows[0].rocev2);
+  CHECK(rows[0].value < rows[0].bound + 0.5);
+}
+
+TEST_CASE("run: what does not finish is told, and has no completion time", "[eval][run]") {
+  Setting s = small(0);
+  s.limit = 20 * tb::kUs;
+  EvalConfig c;
+  c.base = s;
+  c.bodies = {BodyKind::kWeft};
+  c.seeds = {1};
+  const auto r = run_all({c}, 1, [](size_t, size_t) {});
+  const BodyResult& b = r[0].points[0].bodies[0];
+  CHECK(value_of(b.runs[0].metrics, "unfinished") == 8);
+  for (const auto& [name, spread] : b.metrics) CHECK(name != "mean_us");
+}
+
+TEST_CASE("run: Jain's index", "[eval][run]") {
+  CHECK(jain({1, 1, 1, 1}) == 1);
+  CHECK(jain({4, 0, 0, 0}) == 0.25);
+  CHECK(jain({2, 1}) == Approx(0.9));
+  CHECK(jain({0, 0}) == 0);
+}
