@@ -72,7 +72,7 @@ void Host::serve(Ps now) {
   for (uint32_t free = body_->ready_ports() & ~busy_; free != 0; free &= free - 1) {
     const auto port = static_cast<uint32_t>(std::countr_zero(free));
     tb::FrameRef frame;
-    if (!body_->next(now, port, false, frame)) continue;
+    if (!body_->next(now, port, uplink(port).paused, frame)) continue;
     busy_ |= 1u << port;
     post(transmit(port, now, std::move(frame)), kFree + port);
   }

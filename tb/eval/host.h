@@ -34,6 +34,7 @@ class Host final : public tb::FabricHost, private Events {
  private:
   void on_frame(uint32_t port, Ps now, tb::FrameRef frame) override;
   void on_timer(Ps now, uint32_t tag) override;
+  void on_pause(uint32_t, Ps now) override { serve(now); }
   void placed(Ps now, uint32_t flow, uint32_t bytes) override;
   void delivered(Ps now, uint32_t flow) override;
   void completed(Ps now, uint32_t flow) override;

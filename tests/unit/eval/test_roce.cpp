@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "tb/eval/roce.h"
