@@ -26,9 +26,11 @@ Host::Host(uint16_t self, Flows& flows, Ps window)
   });
 }
 
-Ps Host::first_start() const {
-  if (!queue_.empty()) return 0;
-  return timed_.empty() ? kNever : flows_.list[timed_.front()].not_before;
+void Host::begin() {
+  if (!queue_.empty())
+    post(0, kStart);
+  else if (!timed_.empty())
+    post(flows_.list[timed_.front()].not_before, kStart);
 }
 
 void Host::on_frame(uint32_t port, Ps now, tb::FrameRef frame) {

@@ -20,8 +20,8 @@ class Host final : public tb::FabricHost, private Events {
   /// Makes the body's Events reachable before the body exists.
   Events& events() { return *this; }
   void use(std::unique_ptr<Body> body) { body_ = std::move(body); }
-  /// When an event without frame and with tag kStart is wanted first; kNever: only frames are waited for.
-  Ps first_start() const;
+  /// Sets the clock for the first flow. The kernel must know the host.
+  void begin();
 
   /// Flows that are not complete here as a source, or not delivered here as a destination.
   uint32_t unfinished() const { return unfinished_; }
@@ -29,9 +29,9 @@ class Host final : public tb::FabricHost, private Events {
   uint64_t handled() const { return handled_; }
   uint64_t refused() const { return refused_; }  // arrived with flipped bits
 
-  static constexpr uint32_t kStart = 1u << 16, kTimer = 2u << 16, kFree = 3u << 16;  // with the port
-
  private:
+  // Tags of its own events; kFree with the port.
+  static constexpr uint32_t kStart = 1u << 16, kTimer = 2u << 16, kFree = 3u << 16;
   void on_frame(uint32_t port, Ps now, tb::FrameRef frame) override;
   void on_timer(Ps now, uint32_t tag) override;
   void on_pause(uint32_t, Ps now) override { serve(now); }

@@ -45,8 +45,7 @@ class World {
       make_weft(seed);
     else
       make_roce(seed);
-    for (uint32_t i = 0; i < hosts; ++i)
-      if (const Ps at = hosts_[i]->first_start(); at != kNever) kernel_->post(i, at, Host::kStart, {});
+    for (const auto& host : hosts_) host->begin();
   }
 
   tb::Status run() {

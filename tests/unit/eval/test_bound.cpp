@@ -44,8 +44,9 @@ TEST_CASE("bound: the figures of the goals", "[eval][bound]") {
   CHECK(bound("s2-permutation", {{"loss", 0}}).gbps == Approx(97.9).margin(0.3));
   CHECK(bound("s6-incast-32").max_us == Approx(32 * 81.3).margin(15));
   CHECK(bound("s6-incast-64").max_us == Approx(64 * 81.3).margin(15));
-  // 63 flows of 266,304 bytes with headers at 400 Gb/s; without headers it would be 330.
-  CHECK(bound("s4-all-to-all", {{"loss", 0}}).max_us == Approx(335.5 + 9).margin(4));
+  // 63 flows of 266,304 bytes with headers at 400 Gb/s (without headers it would be 330), and the round trip
+  // of a neighbour at the same switch.
+  CHECK(bound("s4-all-to-all", {{"loss", 0}}).max_us == Approx(335.5 + 3.0).margin(0.2));
   // A quarter of the planes gone at 200 us: what is left takes 4/3 as long.
   const double healthy = bound("s8-plane-dead", {{"faults", 0}}).mean_us;
   const double dead = bound("s8-plane-dead", {{"faults", 1}}).mean_us;
