@@ -100,7 +100,8 @@ int run(const Options& o, int argc, char** argv) {
     for (size_t at = 0; at <= o.body->size();) {
       const size_t comma = std::min(o.body->find(',', at), o.body->size());
       auto body = parse_body(o.body->substr(at, comma - at));
-      if (!body.ok()) return bad_input(fmt::format("--body = {}: expected some of {}", *o.body, body.error()));
+      if (!body.ok())
+        return bad_input(fmt::format("--body = {}: expected some of {}", *o.body, body.error()));
       over.bodies->push_back(body.value());
       at = comma + 1;
     }
@@ -120,7 +121,8 @@ int run(const Options& o, int argc, char** argv) {
     configs.push_back(config.take());
   }
   std::optional<OutputFile> json, csv;
-  for (const auto& [flag, path, file] : {std::tuple{"--json", &o.json, &json}, std::tuple{"--csv", &o.csv, &csv}}) {
+  for (const auto& [flag, path, file] :
+       {std::tuple{"--json", &o.json, &json}, std::tuple{"--csv", &o.csv, &csv}}) {
     if (!*path) continue;
     auto created = OutputFile::create(flag, **path);
     if (!created.ok()) return bad_input(created.error());

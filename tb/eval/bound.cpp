@@ -51,7 +51,9 @@ Ps one_way_ps(const tb::Scenario& s, uint32_t src, uint32_t dst, uint32_t wire_b
   } else if (src / f.hosts_per_leaf != dst / f.hosts_per_leaf) {
     switches = 3;
   }
-  const auto at = [&](double gbps) { return tb::wire_ps(wire_bytes - tb::kWireOverheadBytes, tb::to_mbps(gbps)); };
+  const auto at = [&](double gbps) {
+    return tb::wire_ps(wire_bytes - tb::kWireOverheadBytes, tb::to_mbps(gbps));
+  };
   const auto ns = [](double v) { return static_cast<Ps>(std::llround(v * 1000)); };
   const Ps first = at(tb::host_rate_gbps(s, src)), last = at(tb::host_rate_gbps(s, dst));
   const Ps between = at(f.uplink_rate_gbps);
@@ -82,7 +84,8 @@ Ideal ideal(const tb::Scenario& s, const Flows& flows, const PacketSize& size, u
   const auto tail = [&](const Flow& f) {
     const auto last = static_cast<uint32_t>(f.bytes == 0 ? 0 : (f.bytes - 1) % size.payload + 1);
     const Ps there = one_way_ps(s, f.src, f.dst, std::max(size.wire(last), 84u));
-    const Ps own = tb::wire_ps(size.wire(last) - tb::kWireOverheadBytes, tb::to_mbps(tb::host_rate_gbps(s, f.src)));
+    const Ps own =
+        tb::wire_ps(size.wire(last) - tb::kWireOverheadBytes, tb::to_mbps(tb::host_rate_gbps(s, f.src)));
     return us(there - own);
   };
   const auto back = [&](const Flow& f) { return us(one_way_ps(s, f.dst, f.src, ack_wire)); };

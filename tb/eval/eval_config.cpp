@@ -254,7 +254,8 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   t.number("window_us", us, 0, kMaxUs);
   base.window = static_cast<Ps>(std::llround(us * 1e6));
   std::string measure = "time";
-  if (t.text("measure", measure) && measure != "time" && measure != "rate") t.error("measure", "time or rate");
+  if (t.text("measure", measure) && measure != "time" && measure != "rate")
+    t.error("measure", "time or rate");
   c.measure_time = measure == "time";
   t.boolean("quick", c.quick);
 
@@ -337,7 +338,8 @@ uint64_t memory_of(const Setting& s) {
   if (w.pattern == Pattern::kIncast) pairs = w.fan_in + 1;
   if (w.pattern == Pattern::kRpc) pairs = 2 * hosts;
   if (w.pattern == Pattern::kFlows) pairs = w.flow.size();
-  const uint64_t state = uint64_t{s.weft.paths} * s.scenario.planes * 256 + 4096;  // of a connection, each end
+  const uint64_t state =
+      uint64_t{s.weft.paths} * s.scenario.planes * 256 + 4096;  // of a connection, each end
   return links * packets_queued * 320 + pairs * 2 * state + flows * 128;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario file of `weft eval`: the cluster, fabric and faults of tb/scenario.h, and what is moved, by which
-// bodies, over which values, with which goals. docs/evaluation.md's companion page docs/eval_scenarios.md
-// lists the keys.
+// A scenario file of `weft eval`: the cluster, fabric and faults of tb/scenario.h, and what is moved, by
+// which bodies, over which values, with which goals. docs/evaluation.md's companion page
+// docs/eval_scenarios.md lists the keys.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct Goal {
   std::string unit;
   bool at_least = true;
   double value = 0;
-  Point where;  // of the sweep; keys left out stand for the file's own value
-  std::optional<double> uet;   // what uet-htsim does, and who says so
+  Point where;                // of the sweep; keys left out stand for the file's own value
+  std::optional<double> uet;  // what uet-htsim does, and who says so
   std::string uet_source;
   std::optional<double> bound;  // where no formula gives it
 };

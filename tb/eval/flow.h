@@ -19,7 +19,7 @@ inline constexpr uint32_t kNoFlow = ~0u;
 struct Flow {
   uint32_t id = 0;  // its place in the list of flows
   uint16_t src = 0, dst = 0;
-  uint16_t lane = 0;  // several connections between two hosts
+  uint16_t lane = 0;   // several connections between two hosts
   uint16_t group = 0;  // figures are told for each group apart
   uint64_t bytes = 0;
   Ps not_before = 0;
@@ -35,8 +35,8 @@ struct FlowRecord {
   Ps completed = kNever;  // at the source: all of it acknowledged
   uint32_t parts_sent = 0;
   uint32_t parts_got = 0;
-  Ps delivered = kNever;  // at the destination: the last byte is in
-  uint64_t placed = 0;    // bytes
+  Ps delivered = kNever;               // at the destination: the last byte is in
+  uint64_t placed = 0;                 // bytes
   std::vector<uint64_t> window_bytes;  // placed in each window of time, if anybody wants to know
 };
 

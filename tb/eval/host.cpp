@@ -43,6 +43,7 @@ void Host::on_frame(uint32_t port, Ps now, tb::FrameRef frame) {
 }
 
 void Host::on_timer(Ps now, uint32_t tag) {
+  ++timers_;
   if (tag == kTimer) {
     if (now == timer_at_) timer_at_ = kNever;
     if (body_->next_timer() <= now) body_->on_timer(now);
@@ -56,7 +57,6 @@ void Host::on_timer(Ps now, uint32_t tag) {
 
 // What every event ends with.
 void Host::go_on(Ps now) {
-  ++handled_;
   for (size_t i = 0; i < to_start_.size(); ++i) {  // one that starts may complete at once and start another
     flows_.records[to_start_[i]].started = now;
     body_->start(now, flows_.list[to_start_[i]]);
@@ -119,7 +119,8 @@ void Host::delivered(Ps now, uint32_t flow) {
   const Flow& f = flows_.list[flow];
   if (++r.parts_got != body_->parts(f)) return;
   if (r.placed != f.bytes)
-    fail(tb::Status::error(fmt::format("flow {}: delivered with {} of {} bytes in place", flow, r.placed, f.bytes)));
+    fail(tb::Status::error(
+        fmt::format("flow {}: delivered with {} of {} bytes in place", flow, r.placed, f.bytes)));
   r.delivered = now;
   --unfinished_;
   release(flow);

@@ -26,7 +26,7 @@ class Host final : public tb::FabricHost, private Events {
   /// Flows that are not complete here as a source, or not delivered here as a destination.
   uint32_t unfinished() const { return unfinished_; }
   const Body& body() const { return *body_; }
-  uint64_t handled() const { return handled_; }
+  uint64_t timers() const { return timers_; }    // events without a frame
   uint64_t refused() const { return refused_; }  // arrived with flipped bits
 
  private:
@@ -49,7 +49,9 @@ class Host final : public tb::FabricHost, private Events {
 
   struct Waiter {
     uint32_t for_flow, flow;
-    bool operator<(const Waiter& o) const { return for_flow != o.for_flow ? for_flow < o.for_flow : flow < o.flow; }
+    bool operator<(const Waiter& o) const {
+      return for_flow != o.for_flow ? for_flow < o.for_flow : flow < o.flow;
+    }
   };
 
   const uint16_t self_;
@@ -61,14 +63,14 @@ class Host final : public tb::FabricHost, private Events {
   size_t next_timed_ = 0;
   std::vector<uint32_t> queue_;  // flows of which so many run at a time
   size_t next_queued_ = 0;
-  uint32_t running_ = 0;         // of those
-  std::vector<Waiter> waiters_;  // sorted
+  uint32_t running_ = 0;            // of those
+  std::vector<Waiter> waiters_;     // sorted
   std::vector<uint32_t> to_start_;  // told by the body's own call, so started behind it
   uint32_t unfinished_ = 0;
 
-  uint32_t busy_ = 0;    // ports that send; bit n is port n
+  uint32_t busy_ = 0;     // ports that send; bit n is port n
   Ps timer_at_ = kNever;  // of the earliest timer event that is under way
-  uint64_t handled_ = 0, refused_ = 0;
+  uint64_t timers_ = 0, refused_ = 0;
 };
 
 }  // namespace weft::eval

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tb/eval/report.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -37,9 +39,14 @@ Metrics bound_of(const EvalConfig& c, const Point& point) {
     sum.gbps += one.gbps;
   }
   const auto n = static_cast<double>(c.seeds.size());
-  return {{"mean_us", sum.mean_us / n}, {"max_us", sum.max_us / n}, {"last_us", sum.max_us / n},
-          {"gbps", sum.gbps / n},       {"jain_1", 1},              {"jain_2", 1},
-          {"jain_3", 1},                {"jain_min_from_2", 1}};
+  return {{"mean_us", sum.mean_us / n},
+          {"max_us", sum.max_us / n},
+          {"last_us", sum.max_us / n},
+          {"gbps", sum.gbps / n},
+          {"jain_1", 1},
+          {"jain_2", 1},
+          {"jain_3", 1},
+          {"jain_min_from_2", 1}};
 }
 
 double mean_of(const std::vector<std::pair<std::string, Spread>>& metrics, const std::string& name) {
@@ -49,7 +56,8 @@ double mean_of(const std::vector<std::pair<std::string, Spread>>& metrics, const
 }
 
 // The same point with `key` at another value; null when the sweep does not have it.
-const PointResult* sibling(const ScenarioResult& r, const Point& point, const std::string& key, double value) {
+const PointResult* sibling(const ScenarioResult& r, const Point& point, const std::string& key,
+                           double value) {
   Point wanted = point;
   bool swept = false;
   for (auto& [k, v] : wanted) {
@@ -72,7 +80,8 @@ double swept_value(const Point& point, const std::string& key) {
 // What a body's metrics at a point say beside those at another point of the sweep, and beside the bound.
 // `get` reads a metric of the same body at a point.
 template <class Get>
-std::vector<std::pair<std::string, double>> compared(const ScenarioResult& r, const PointResult& p, Get&& get) {
+std::vector<std::pair<std::string, double>> compared(const ScenarioResult& r, const PointResult& p,
+                                                     Get&& get) {
   std::vector<std::pair<std::string, double>> out;
   const bool time = r.config.measure_time;
   const char* const main = time ? "last_us" : "gbps";
@@ -87,8 +96,8 @@ std::vector<std::pair<std::string, double>> compared(const ScenarioResult& r, co
     add("cost_us", get(p, "mean_us") - get(*healthy, "mean_us"));
   if (const PointResult* alone = sibling(r, p.point, "fan_in", 1); alone)
     add("victim_of_solo_pct", 100 * get(*alone, "victim.mean_us") / get(p, "victim.mean_us"));
-  add("of_bound_pct", time ? 100 * value_of(p.bound, main) / get(p, main)
-                           : 100 * get(p, main) / value_of(p.bound, main));
+  add("of_bound_pct",
+      time ? 100 * value_of(p.bound, main) / get(p, main) : 100 * get(p, main) / value_of(p.bound, main));
   add("above_bound_ns", 1000 * (get(p, "mean_us") - value_of(p.bound, "mean_us")));
   return out;
 }
@@ -141,6 +150,13 @@ const BodyResult* find_body(const PointResult& p, BodyKind kind) {
 
 Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
+}
+
+// Of this process, so far: all runs together.
+double peak_gib() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
 }
 
 double wall_of(const BodyResult& b) {
@@ -214,8 +230,19 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results) {
   std::vector<Row> rows;
   for (const ScenarioResult& r : results) {
     for (const Goal& g : r.config.goals) {
-      Row row{r.config.base.scenario.name, g.row, g.unit, kUnknown, kUnknown, kUnknown,
-              g.uet.value_or(kUnknown),    kUnknown, g.value, g.at_least, false, false, g.uet_source};
+      Row row{r.config.base.scenario.name,
+              g.row,
+              g.unit,
+              kUnknown,
+              kUnknown,
+              kUnknown,
+              g.uet.value_or(kUnknown),
+              kUnknown,
+              g.value,
+              g.at_least,
+              false,
+              false,
+              g.uet_source};
       for (const PointResult& p : r.points) {
         const bool here = std::all_of(g.where.begin(), g.where.end(), [&](const auto& w) {
           return swept_value(p.point, w.first) == w.second;
@@ -224,8 +251,12 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results) {
         row.bound = g.bound.value_or(value_of(p.bound, g.metric));
         for (const BodyResult& b : p.bodies) {
           double v = mean_of(b.metrics, g.metric);
-          if (g.metric == "mevents_per_s") v = mean_of(b.metrics, "events") * b.runs.size() / wall_of(b) / 1e6;
-          (b.body == BodyKind::kWeft ? row.value : b.body == BodyKind::kRoce ? row.rocev2 : row.rocev2_pfc) = v;
+          if (g.metric == "rss_gib") v = peak_gib();
+          if (g.metric == "mevents_per_s")
+            v = mean_of(b.metrics, "events") * b.runs.size() / wall_of(b) / 1e6;
+          (b.body == BodyKind::kWeft   ? row.value
+           : b.body == BodyKind::kRoce ? row.rocev2
+                                       : row.rocev2_pfc) = v;
         }
         break;
       }
@@ -252,18 +283,19 @@ std::string table_of(const std::vector<ScenarioResult>& results, const std::vect
   std::string out;
   for (const ScenarioResult& r : results) {
     out += fmt::format("{}: {}\n", r.config.base.scenario.name, r.config.title);
-    out += fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n", "", "body",
-                       "mean_us", "max_us", "bound_us", "Gb/s", "keeps%", "jain", "resent", "needless", "dropped",
-                       "marked", "undone");
+    out += fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
+                       "", "body", "mean_us", "max_us", "bound_us", "Gb/s", "keeps%", "jain", "resent",
+                       "needless", "dropped", "marked", "undone");
     for (const PointResult& p : r.points) {
       for (const BodyResult& b : p.bodies) {
         const auto get = [&](const char* name) { return mean_of(b.metrics, name); };
         const double drops = get("drop_queue") + get("drop_loss") + get("drop_down");
-        out += fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
-                           text_of(p.point), name_of(b.body), shown(get("mean_us")), shown(get("last_us")),
-                           shown(value_of(p.bound, "last_us")), shown(get("gbps")), shown(get("retained_pct")),
-                           shown(get("jain_min_from_2")), shown(get("resent")), shown(get("needless")), shown(drops),
-                           shown(get("ce_marked")), shown(get("unfinished")));
+        out +=
+            fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
+                        text_of(p.point), name_of(b.body), shown(get("mean_us")), shown(get("last_us")),
+                        shown(value_of(p.bound, "last_us")), shown(get("gbps")), shown(get("retained_pct")),
+                        shown(get("jain_min_from_2")), shown(get("resent")), shown(get("needless")),
+                        shown(drops), shown(get("ce_marked")), shown(get("unfinished")));
       }
     }
     out += "\n";
@@ -273,8 +305,8 @@ std::string table_of(const std::vector<ScenarioResult>& results, const std::vect
                      "+pfc", "uet", "weft", "goal", "unit", "met");
   for (const Row& r : rows)
     out += fmt::format("{:<58} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:<6} {}\n", r.scenario + ": " + r.name,
-                       shown(r.bound), shown(r.rocev2), shown(r.rocev2_pfc), shown(r.uet_htsim), shown(r.value),
-                       (r.at_least ? ">=" : "<=") + shown(r.goal), r.unit,
+                       shown(r.bound), shown(r.rocev2), shown(r.rocev2_pfc), shown(r.uet_htsim),
+                       shown(r.value), (r.at_least ? ">=" : "<=") + shown(r.goal), r.unit,
                        r.has_value ? (r.met ? "yes" : "NO") : "-");
   return out;
 }
@@ -287,7 +319,8 @@ std::string csv_of(const std::vector<ScenarioResult>& results) {
       for (const auto& [name, v] : p.bound) out += fmt::format("{},bound,{},{:.9g},,\n", head, name, v);
       for (const BodyResult& b : p.bodies)
         for (const auto& [name, s] : b.metrics)
-          out += fmt::format("{},{},{},{:.9g},{:.9g},{:.9g}\n", head, name_of(b.body), name, s.mean, s.low, s.high);
+          out += fmt::format("{},{},{},{:.9g},{:.9g},{:.9g}\n", head, name_of(b.body), name, s.mean, s.low,
+                             s.high);
     }
   return out;
 }
@@ -329,7 +362,8 @@ std::string json_of(const std::vector<ScenarioResult>& results, const std::vecto
         Json body;
         body["metrics"] = Json::object();
         for (const auto& [name, s] : b.metrics)
-          body["metrics"][name] = {{"mean", number(s.mean)}, {"low", number(s.low)}, {"high", number(s.high)}};
+          body["metrics"][name] = {
+              {"mean", number(s.mean)}, {"low", number(s.low)}, {"high", number(s.high)}};
         body["wall_s"] = wall_of(b);
         // Of one seed: enough for a distribution, and for curves over time.
         body["completion_us"] = b.runs.front().completion_us;

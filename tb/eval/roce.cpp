@@ -98,7 +98,8 @@ uint32_t RoceBody::pair_of(uint16_t peer, uint16_t lane, uint32_t port) {
   p.peer = peer;
   p.lane = lane;
   p.port = static_cast<uint8_t>(port);
-  p.flow_hash = tb::mix64(tb::mix64(uint64_t{self_} << 48 | uint64_t{peer} << 32 | lane << 8 | port) ^ c_.seed);
+  p.flow_hash =
+      tb::mix64(tb::mix64(uint64_t{self_} << 48 | uint64_t{peer} << 32 | lane << 8 | port) ^ c_.seed);
   return at;
 }
 
@@ -262,10 +263,10 @@ bool RoceBody::next(Ps now, uint32_t number, bool paused, FrameRef& frame) {
     k.psn = p.next_psn;
     k.flow = m.flow;
     k.last = at + 1 == m.packets;
-    k.bytes = static_cast<uint32_t>(std::min<uint64_t>(c_.size.payload, m.bytes - uint64_t{at} * c_.size.payload));
+    k.bytes =
+        static_cast<uint32_t>(std::min<uint64_t>(c_.size.payload, m.bytes - uint64_t{at} * c_.size.payload));
     k.resent = k.psn < p.highest;
-    k.ack_request =
-        k.last || ++p.since_request >= c_.ack_every || now - p.last_sent > c_.rto / 4;
+    k.ack_request = k.last || ++p.since_request >= c_.ack_every || now - p.last_sent > c_.rto / 4;
     p.last_sent = now;
     ++p.next_psn;
     k.ack_request |= !may_send(p);  // nothing else would bring the ack that it waits for
@@ -277,8 +278,8 @@ bool RoceBody::next(Ps now, uint32_t number, bool paused, FrameRef& frame) {
     const uint32_t wire = c_.size.wire(k.bytes);
     p.rate.on_sent(now, wire);
     if (p.rate.limited())
-      p.sends_at = std::max(now, p.sends_at) +
-                   static_cast<Ps>(std::llround(wire * 8e12 / p.rate.rate_bps(now)));
+      p.sends_at =
+          std::max(now, p.sends_at) + static_cast<Ps>(std::llround(wire * 8e12 / p.rate.rate_bps(now)));
     enlist(now, index);
     frame = make(p, k, wire - tb::kWireOverheadBytes, FrameKind::kData);
     return true;

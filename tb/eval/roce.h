@@ -12,8 +12,8 @@
 //
 // DCQCN: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015: section 5 has the
 // constants, but for the step of hyper increase, which is ten times the additive one as in the drivers'
-// defaults (rpg_hai_rate 50, rpg_ai_rate 5 Mb/s). The paper's additive step of 40 Mb/s is for 40 Gb/s; here it
-// is the same part of the line.
+// defaults (rpg_hai_rate 50, rpg_ai_rate 5 Mb/s). The paper's additive step of 40 Mb/s is for 40 Gb/s; here
+// it is the same part of the line.
 //
 // A queue pair has at most a bandwidth-delay product in flight. Cards have no such limit, but without one the
 // baseline does worse: a sender that missed a NAK fills the fabric until its timeout.

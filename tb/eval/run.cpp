@@ -77,7 +77,8 @@ class World {
  private:
   void make_roce(uint64_t seed) {
     const uint32_t last = s_.scenario.nodes - 1, full = s_.packet.wire(s_.packet.payload);
-    const Ps rtt = one_way_ps(s_.scenario, 0, last, full) + one_way_ps(s_.scenario, last, 0, kRoceAckBytes + 24);
+    const Ps rtt =
+        one_way_ps(s_.scenario, 0, last, full) + one_way_ps(s_.scenario, last, 0, kRoceAckBytes + 24);
     const double bdp = s_.scenario.fabric.rate_gbps * 1e-3 * static_cast<double>(rtt) / 8;  // bytes
     const Ps queue = tb::wire_ps(static_cast<uint32_t>(s_.scenario.fabric.queue_bytes),
                                  tb::to_mbps(s_.scenario.fabric.rate_gbps));
@@ -90,8 +91,8 @@ class World {
       c.seed = seed;
       if (c.window_packets == 0) c.window_packets = static_cast<uint32_t>(std::ceil(bdp / full));
       if (c.rto == 0) c.rto = rtt + queues * queue;
-      hosts_[i]->use(std::make_unique<RoceBody>(c, static_cast<uint16_t>(i), s_.scenario.nodes, flows_, frames_,
-                                                hosts_[i]->events()));
+      hosts_[i]->use(std::make_unique<RoceBody>(c, static_cast<uint16_t>(i), s_.scenario.nodes, flows_,
+                                                frames_, hosts_[i]->events()));
     }
   }
   void make_weft(uint64_t seed) {
@@ -139,7 +140,8 @@ void World::tell(RunResult& out) const {
       if (f.group != g) continue;
       all_active = std::min(all_active, r.delivered);
       if (r.completed == kNever) continue;
-      const double t = us(r.completed - r.started), wire = static_cast<double>(s_.packet.wire_bytes(f.bytes)) * 8e-3;
+      const double t = us(r.completed - r.started),
+                   wire = static_cast<double>(s_.packet.wire_bytes(f.bytes)) * 8e-3;
       took.push_back(t);
       sum += t;
       bits += wire;
@@ -160,7 +162,8 @@ void World::tell(RunResult& out) const {
     m.emplace_back(prefix + "last_us", last);
     m.emplace_back(prefix + "gbps", gbps / n);
     m.emplace_back(prefix + "total_gbps", bits / (last - begin));
-    m.emplace_back(prefix + "line_pct", 100 * bits / (last - begin) / s_.scenario.fabric.rate_gbps / s_.scenario.planes);
+    m.emplace_back(prefix + "line_pct",
+                   100 * bits / (last - begin) / s_.scenario.fabric.rate_gbps / s_.scenario.planes);
     if (s_.window == 0) continue;
     // Windows in which every flow still had something to send.
     const auto windows = static_cast<size_t>(all_active == kNever ? 0 : all_active / s_.window);
@@ -196,7 +199,7 @@ void World::tell(RunResult& out) const {
     }
   }
   BodyCounts c;
-  uint64_t handled = 0;
+  uint64_t timers = 0;
   size_t state = 0;
   for (const auto& host : hosts_) {
     const BodyCounts b = host->body().counts();
@@ -208,28 +211,23 @@ void World::tell(RunResult& out) const {
     c.others_sent += b.others_sent;
     c.timeouts += b.timeouts;
     c.paths_failed += b.paths_failed;
-    handled += host->handled();
+    timers += host->timers();
     state = std::max(state, host->body().state_bytes());
   }
   const tb::FabricCounts f = fabric_->counts();
   uint64_t hops = 0;
   for (const tb::LinkCounts* link : fabric_->links()) hops += link->frames;
-  const std::pair<const char*, uint64_t> counts[] = {{"data", c.data_sent},
-                                                     {"resent", c.resent},
-                                                     {"needless", c.needless},
-                                                     {"discarded", c.discarded},
-                                                     {"acks", c.acks_sent},
-                                                     {"others", c.others_sent},
-                                                     {"timeouts", c.timeouts},
-                                                     {"paths_failed", c.paths_failed},
-                                                     {"drop_queue", f.drop_queue},
-                                                     {"drop_loss", f.drop_loss},
-                                                     {"drop_down", f.drop_down},
-                                                     {"ce_marked", f.ce_marked},
-                                                     {"events", handled + hops},
-                                                     {"host_state_bytes", state}};
+  const std::pair<const char*, uint64_t> counts[] = {
+      {"data", c.data_sent},        {"resent", c.resent},
+      {"needless", c.needless},     {"discarded", c.discarded},
+      {"acks", c.acks_sent},        {"others", c.others_sent},
+      {"timeouts", c.timeouts},     {"paths_failed", c.paths_failed},
+      {"drop_queue", f.drop_queue}, {"drop_loss", f.drop_loss},
+      {"drop_down", f.drop_down},   {"ce_marked", f.ce_marked},
+      {"events", hops + timers},    {"host_state_bytes", state}};
   for (const auto& [name, value] : counts) m.emplace_back(name, static_cast<double>(value));
-  m.emplace_back("needless_pct", 100 * static_cast<double>(c.needless) / static_cast<double>(std::max<uint64_t>(c.data_sent, 1)));
+  m.emplace_back("needless_pct", 100 * static_cast<double>(c.needless) /
+                                     static_cast<double>(std::max<uint64_t>(c.data_sent, 1)));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct RunResult {
   tb::Status status;
-  Metrics metrics;                         // the same for the same seed
-  std::vector<double> completion_us;       // of each flow that completed, in the order of the flows
+  Metrics metrics;                                  // the same for the same seed
+  std::vector<double> completion_us;                // of each flow that completed, in the order of the flows
   std::vector<std::vector<double>> gbps_over_time;  // [flow][window], payload placed, when windows are wanted
   double wall_s = 0;
 };

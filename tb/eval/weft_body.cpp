@@ -67,7 +67,8 @@ void WeftBody::start(Ps now, const Flow& flow) {
   w.value = flow.id;
   const wire::Err e = endpoint_.post(conn_of_[slot(flow.dst, flow.lane)], 0, w, now);
   if (e != wire::Err::OK)
-    events_.broken(Status::error(fmt::format("flow {}: refused with error {}", flow.id, static_cast<unsigned>(e))));
+    events_.broken(
+        Status::error(fmt::format("flow {}: refused with error {}", flow.id, static_cast<unsigned>(e))));
 }
 
 void WeftBody::on_frame(Ps now, uint32_t port, const tb::Frame& frame) {
@@ -118,14 +119,17 @@ bool WeftBody::write(std::uint64_t va, const std::uint8_t*, std::uint32_t count)
   const uint64_t offset = va & ((uint64_t{1} << kFlowShift) - 1);
   const bool known = flow < flows_.list.size() && flows_.list[flow].dst == self_;
   if (!known || offset % payload_ != 0 ||
-      count != std::min<uint64_t>(payload_, flows_.list[flow].bytes - std::min(offset, flows_.list[flow].bytes))) {
-    events_.broken(Status::error(fmt::format("host {}: {} bytes at {:#x} belong to no packet", self_, count, va)));
+      count !=
+          std::min<uint64_t>(payload_, flows_.list[flow].bytes - std::min(offset, flows_.list[flow].bytes))) {
+    events_.broken(
+        Status::error(fmt::format("host {}: {} bytes at {:#x} belong to no packet", self_, count, va)));
     return true;
   }
   if (count == 0) return true;
   const uint64_t packet = placement_.packet(flow, offset);
   if (placement_.has(packet))
-    events_.broken(Status::error(fmt::format("flow {}: the packet at byte {} was placed twice", flow, offset)));
+    events_.broken(
+        Status::error(fmt::format("flow {}: the packet at byte {} was placed twice", flow, offset)));
   placement_.set(packet);
   events_.placed(now_, flow, count);
   return true;
@@ -140,8 +144,8 @@ void WeftBody::completed(const ref::Completion& c) {
   if (c.what == ref::Completed::kRequest && c.status == wire::Err::OK)
     events_.completed(now_, static_cast<uint32_t>(c.id));
   else
-    events_.broken(Status::error(fmt::format("host {}: flow {} ended with error {}", self_, c.id,
-                                             static_cast<unsigned>(c.status))));
+    events_.broken(Status::error(
+        fmt::format("host {}: flow {} ended with error {}", self_, c.id, static_cast<unsigned>(c.status))));
 }
 
 BodyCounts WeftBody::counts() const {
@@ -150,7 +154,8 @@ BodyCounts WeftBody::counts() const {
   c.data_sent = e.data_sent;
   c.resent = e.resent;
   c.needless = needless_;
-  c.discarded = e.drop[static_cast<size_t>(wire::Drop::STALE)] + e.drop[static_cast<size_t>(wire::Drop::EPOCH)];
+  c.discarded =
+      e.drop[static_cast<size_t>(wire::Drop::STALE)] + e.drop[static_cast<size_t>(wire::Drop::EPOCH)];
   c.acks_sent = e.acks_sent;
   c.others_sent = e.probes_sent + e.fences_sent + e.answers_sent;
   c.timeouts = e.timer_probes;
