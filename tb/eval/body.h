@@ -70,7 +70,7 @@ class Body {
   virtual void on_timer(Ps now) = 0;
 
   virtual BodyCounts counts() const = 0;
-  virtual size_t state_bytes() const = 0;  // of connections
+  virtual size_t state_bytes() const = 0;  // of one connection
 };
 
 }  // namespace weft::eval

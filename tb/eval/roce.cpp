@@ -329,8 +329,4 @@ void RoceBody::on_timer(Ps now) {
   }
 }
 
-size_t RoceBody::state_bytes() const {
-  return pairs_.capacity() * sizeof(Pair) + index_.capacity() * sizeof(uint32_t);
-}
-
 }  // namespace weft::eval

@@ -102,7 +102,7 @@ class RoceBody final : public Body {
   Ps next_timer() const override;
   void on_timer(Ps now) override;
   BodyCounts counts() const override { return counts_; }
-  size_t state_bytes() const override;
+  size_t state_bytes() const override { return c_.ports * sizeof(Pair); }
 
  private:
   static constexpr uint32_t kNone = ~0u;

@@ -4,6 +4,7 @@
 
 #include "tb/eval/report.h"
 #include "tb/eval/run.h"
+#include "tb/eval/weft_body.h"
 
 using namespace weft;
 using namespace weft::eval;
@@ -37,6 +38,48 @@ TEST_CASE("run: every body moves every byte, with and without loss", "[eval][run
       CHECK((value_of(r.metrics, "resent") > 0) == (loss > 0));
       CHECK(value_of(r.metrics, "data") >= 8 * 74);
     }
+  }
+}
+
+TEST_CASE("run: a packet that is placed twice breaks the run", "[eval][run]") {
+  // Two bodies and a wire between them; the account says that packet 1 of 3 is in place before anything is
+  // sent.
+  struct Told : Events {
+    std::vector<std::string> broken_rules;
+    void placed(Ps, uint32_t, uint32_t) override {}
+    void delivered(Ps, uint32_t) override {}
+    void completed(Ps, uint32_t) override {}
+    void broken(tb::Status why) override { broken_rules.push_back(why.text()); }
+  };
+  for (bool before : {false, true}) {
+    Flows flows;
+    flows.list.resize(1);
+    flows.list[0].dst = 1;
+    flows.list[0].bytes = 3000;
+    flows.records.resize(1);
+    ref::Config c;
+    c.ports = 1;
+    c.paths = 4;
+    c.mtu = 1000;
+    c.payload = false;
+    Placement placement(flows, c.mtu);
+    if (before) placement.set(placement.packet(0, 1000));
+    tb::FramePool frames;
+    Told a_events, b_events;
+    WeftBody a(c, 0, flows, placement, frames, a_events), b(c, 1, flows, placement, frames, b_events);
+    std::vector<WeftBody*> bodies{&a, &b};
+    REQUIRE(WeftBody::connect(bodies, flows).ok());
+    a.start(0, flows.list[0]);
+    for (Ps now = tb::kUs; now < 40 * tb::kUs; now += tb::kUs) {
+      for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+        if (from->next_timer() <= now) from->on_timer(now);
+        for (tb::FrameRef f; from->next(now, 0, false, f);) to->on_frame(now, 0, *f);
+      }
+    }
+    CHECK(a_events.broken_rules.empty());
+    CHECK(b_events.broken_rules ==
+          (before ? std::vector<std::string>{"flow 0: the packet at byte 1000 was placed twice"}
+                  : std::vector<std::string>{}));
   }
 }
 
