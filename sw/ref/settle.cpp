@@ -212,9 +212,9 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
     if (c.acked_ts == 0 || clock_diff(a.echo, c.acked_ts) > 0) c.acked_ts = a.echo;
     if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
       std::uint32_t share = a.share;
-      if (share > line_share || share < line_share >> 16) {
+      if (share > line_share || share == 0) {  // no receiver grants that
         ++count.refused_share;
-        share = std::clamp(share, std::max(1u, line_share >> 16), line_share);
+        share = share == 0 ? tp.share : line_share;
       }
       if (share != tp.share) {
         if (tp.share == line_share) {
