@@ -196,7 +196,7 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
   t.timeouts = 0;
   t.confirmed = 1;
   judge_path(conn, news.path, now, s, answers);
-  if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, news.path, now, 2 * tp.srtt);
+  if (waited && !t.probe_out && t.unsettled() != 0) arm(conn, news.path, now, tp.srtt * 3 / 2);
   any_lost |= s.lost_packets != 0;
   return true;
 }

@@ -373,7 +373,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
   c.inflight[path] += bytes;
   tp.inflight += bytes;
   tp.tails |= std::uint64_t{1} << index_of(path);
-  if (!t.probe_out) arm(conn, path, now, 2 * (tp.srtt != 0 ? tp.srtt : rtt_init_ns));
+  if (!t.probe_out) arm(conn, path, now, (tp.srtt != 0 ? tp.srtt : rtt_init_ns) * 3 / 2);
   ++count.data_sent;
   count.data_bytes += d.bytes;
   if (d.retx != 0) ++count.resent;
