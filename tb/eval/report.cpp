@@ -159,10 +159,10 @@ double peak_gib() {
   return static_cast<double>(usage.ru_maxrss) / (1 << 20);
 }
 
-double wall_of(const BodyResult& b) {
-  double wall = 0;
-  for (const RunResult& run : b.runs) wall += run.wall_s;
-  return wall;
+double cpu_of(const BodyResult& b) {
+  double cpu = 0;
+  for (const RunResult& run : b.runs) cpu += run.cpu_s;
+  return cpu;
 }
 
 }  // namespace
@@ -252,8 +252,7 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results) {
         for (const BodyResult& b : p.bodies) {
           double v = mean_of(b.metrics, g.metric);
           if (g.metric == "rss_gib") v = peak_gib();
-          if (g.metric == "mevents_per_s")
-            v = mean_of(b.metrics, "events") * b.runs.size() / wall_of(b) / 1e6;
+          if (g.metric == "mevents_per_s") v = mean_of(b.metrics, "events") * b.runs.size() / cpu_of(b) / 1e6;
           (b.body == BodyKind::kWeft   ? row.value
            : b.body == BodyKind::kRoce ? row.rocev2
                                        : row.rocev2_pfc) = v;
@@ -364,7 +363,7 @@ std::string json_of(const std::vector<ScenarioResult>& results, const std::vecto
         for (const auto& [name, s] : b.metrics)
           body["metrics"][name] = {
               {"mean", number(s.mean)}, {"low", number(s.low)}, {"high", number(s.high)}};
-        body["wall_s"] = wall_of(b);
+        body["cpu_s"] = cpu_of(b);
         // Of one seed: enough for a distribution, and for curves over time.
         body["completion_us"] = b.runs.front().completion_us;
         if (r.config.base.window != 0) body["gbps_over_time"] = b.runs.front().gbps_over_time;

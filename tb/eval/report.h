@@ -54,7 +54,7 @@ std::string failure_of(const std::vector<ScenarioResult>& results);
 
 std::string table_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows);
 std::string csv_of(const std::vector<ScenarioResult>& results);
-/// `command`: how it was called. Only "wall_s" and what is divided by it differs from call to call.
+/// `command`: how it was called. Only "cpu_s" and what is divided by it differs from call to call.
 std::string json_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows,
                     const std::string& command);
 

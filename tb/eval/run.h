@@ -17,7 +17,7 @@ struct RunResult {
   Metrics metrics;                                  // the same for the same seed
   std::vector<double> completion_us;                // of each flow that completed, in the order of the flows
   std::vector<std::vector<double>> gbps_over_time;  // [flow][window], payload placed, when windows are wanted
-  double wall_s = 0;
+  double cpu_s = 0;
 };
 
 /// What one seed gives, whatever else the machine does.

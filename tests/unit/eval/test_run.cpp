@@ -114,7 +114,7 @@ TEST_CASE("run: how many go at once changes nothing", "[eval][run]") {
 
 TEST_CASE("run: what does not finish is told, and has no completion time", "[eval][run]") {
   Setting s = small(0);
-  s.limit = 20 * tb::kUs;
+  s.limit = 5 * tb::kUs;
   EvalConfig c;
   c.base = s;
   c.bodies = {BodyKind::kWeft};
