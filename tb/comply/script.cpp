@@ -535,9 +535,9 @@ class Parser {
       if (a.value.kind == Value::Kind::kAny || a.value.kind == Value::Kind::kNot ||
           a.value.kind == Value::Kind::kRange)
         bad(fmt::format("{}: a frame that is sent needs one value", a.key));
-    const bool has_psn = s.arg("psn") != nullptr, fence = s.word == "fence";
+    const bool has_psn = s.arg("psn") != nullptr;
     const bool ack = s.word == "ack" || s.word == "fence_answer";
-    if (!has_psn && !ack && !fence) bad(fmt::format("send {}: psn is missing", s.word));
+    if (!has_psn && !ack) bad(fmt::format("send {}: psn is missing", s.word));
     if (ack && !s.arg("base")) bad(fmt::format("send {}: base is missing", s.word));
   }
 

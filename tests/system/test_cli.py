@@ -100,7 +100,7 @@ class Case(unittest.TestCase):
 
 class CommandLine(Case):
     def test_unknown_commands_flags_and_words(self):
-        self.refused(["frobnicate"], "frobnicate", "expected one of: sim trace")
+        self.refused(["frobnicate"], "frobnicate", "expected one of: sim eval comply trace")
         self.refused(["sim", "--bogus"], "--bogus")
         self.refused(["sim", "--config", "s.toml", "stray"], "stray")
         self.refused(["sim", "--loss"], "--loss")
