@@ -168,6 +168,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.unsettled = c.open_msgs = c.turn = c.acked_ts = 0;
   c.keep_timer = false;
   c.fences = 0;
+  c.told = wire::Err::OK;
   c.heard = c.life_start = now;
   c.flush_at = kNever;
   const std::uint32_t n = num_paths();

@@ -133,7 +133,7 @@ void Endpoint::Impl::fill_ack(std::uint32_t conn, std::uint32_t path, Packet& ou
   a.stream = r.stream;
   a.credits =
       r.stream + 1u < c.streams.size() ? static_cast<std::uint16_t>(c.streams[r.stream].recvs.posted()) : 0;
-  a.status = 0;
+  a.status = static_cast<std::uint8_t>(c.told);
   // Anchored at base: what lies above it is not settled. Cut behind its last zero.
   std::array<std::uint64_t, 4> h = r.hist;
   for (std::uint32_t hold = r.hold; hold != 0;) {
@@ -532,6 +532,12 @@ void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std:
     } else {
       link = &rx_msgs[i].next;
     }
+  }
+  if ((c.caps >> static_cast<unsigned>(wire::Cap::STREAMS) & 1) == 0) {
+    // A peer that knows no STREAM_ERROR learns it from every ack from now on, and fails the connection.
+    if (c.told == Err::OK) c.told = status;
+    flush_recvs(conn, stream);
+    return;
   }
   TxMsg m{};
   m.op = Opcode::STREAM_ERROR;

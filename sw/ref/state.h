@@ -242,6 +242,7 @@ struct Conn {
   Ps heard = 0;       // of the peer, or nothing was waiting
   Ps life_start = 0;  // of the packet life that `changes` count in
   Ps flush_at = kNever;
+  wire::Err told = wire::Err::OK;  // in the status of its acks, to a peer without STREAM_ERROR
   wire::Err why = wire::Err::OK;  // it failed
   std::uint32_t start_psn = 0;
   std::vector<TxPath> tx;  // ports * paths
