@@ -174,10 +174,9 @@ LONG = [
     Run("evidence-late", "fifo", "N=1 BLACKOUT LATE ROTATE", SAFETY, optimize="-O2"),
     Run("restart", "bag", "N=1 EM=2 RESTART", SAFETY, optimize="-O2"),
     Run("pipelined", "bag", "N=2 EM=2 PIPE GIVE_UP ROTATE", SAFETY, optimize="-O2"),
-    Run("pipelined-2bit", "bag", "N=1 EM=4 PIPE GIVE_UP ROTATE", SAFETY, optimize="-O2"),
     Run("both-directions", "bag", "N=1 EM=2 DIRS=2 K=1 ROTATE", SAFETY, optimize="-O2"),
-    Run("fence-opens-2bit", "bag", "N=2 EM=4 NO_W5 FENCE_OPENS ROTATE", SAFETY, optimize="-O2"),
-    Run("window-3", "bag", "N=2 EM=2 W=3 QM=8 ROTATE", SAFETY, optimize="-O2"),
+    Run("fence-opens-2bit", "bag", "N=1 EM=4 NO_W5 FENCE_OPENS ROTATE", SAFETY, optimize="-O2"),
+    Run("window-3", "bag", "N=1 EM=2 W=3 QM=8 ROTATE", SAFETY, optimize="-O2"),
     # That the last usable path is not failed: exactly once does not need it, since fences go over failed paths (W1).
     Run("fail-last", "bag", "N=2 EM=2 FAIL_LAST ROTATE", SAFETY, optimize="-O2"),
 ]
