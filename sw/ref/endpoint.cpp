@@ -286,6 +286,9 @@ Endpoint::Endpoint(Endpoint&&) noexcept = default;
 void Endpoint::add_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes, std::uint8_t rights) {
   impl_->regions[rkey] = {va, bytes, rights};
 }
+void Endpoint::remove_region(std::uint32_t rkey) {
+  impl_->regions.erase(rkey);
+}
 
 wire::Err Endpoint::post(std::uint32_t conn, std::uint16_t stream, const WorkRequest& w, Ps now) {
   Impl& e = *impl_;

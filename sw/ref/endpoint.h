@@ -113,6 +113,7 @@ class Endpoint {
 
   // Regions. A key is never 0. Replaces a region of the same key.
   void add_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes, std::uint8_t rights);
+  void remove_region(std::uint32_t rkey);
 
   // Connections: A offers, B accepts or refuses, A connects with B's answer. `refusal` says why not; the
   // connection then does not exist. Numbers are small and dense.

@@ -156,6 +156,12 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     if (t.timeouts != 0xff) ++t.timeouts;
     return queue_probe(conn, path, 1, true);
   }
+  if (!has_fence(c)) {
+    // Nothing can be taken off a path: the connection lives as long as each of them.
+    if (t.timeouts != 0xff) ++t.timeouts;
+    if (t.timeouts >= config.tuning.retry_limit) return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
+    return queue_probe(conn, path, 1);
+  }
   // It counts when something that was sent a good while later has been acked: then the network delivers and
   // this path does not. Each further one that counts needs something sent later still. Scouts leave together
   // with the repetition of a probe, so they speak of the probes before it.
@@ -169,7 +175,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     t.judged_ts = t.probe_ts;
     if (state != PathState::kSuspect && state != PathState::kFailed)
       set_state(conn, path, PathState::kSuspect);
-    if (t.unanswered >= config.tuning.fail_probes && t.confirmed && has_fence(c) &&
+    if (t.unanswered >= config.tuning.fail_probes && t.confirmed &&
         (usable_paths(c) > 1 || state == PathState::kFailed)) {
       ++count.path_failed;
       return fence(conn, path, now);
