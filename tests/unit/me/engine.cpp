@@ -50,73 +50,7 @@ bool open_to_streams(const Wqe& w) {
   return w.opcode == WqeOp::WRITE || w.opcode == WqeOp::REDUCE;
 }
 
-// WRITE carries {subgraph, entry} in rkey, REDUCE in dst.
-uint32_t id_of(unsigned subgraph, uint32_t entry) {
-  return subgraph << 16 | entry;
-}
-
 }  // namespace
-
-bool waits_for(const Graph& graph, uint32_t j, uint32_t i) {
-  const Wqe& later = graph[j];
-  const Wqe& earlier = graph[i];
-  return later.sync || earlier.fence || (later.rx_sync && earlier.opcode == WqeOp::WAIT) ||
-         (later.has_dep0 && later.dep0 == i) || (later.has_dep1 && later.dep1 == i);
-}
-
-Wqe nop() {
-  return {};
-}
-Wqe write(unsigned subgraph, uint32_t entry, unsigned conn) {
-  Wqe w;
-  w.opcode = WqeOp::WRITE;
-  w.conn = static_cast<uint16_t>(conn);
-  w.length = 64 + entry % 4096;
-  w.src0 = kReadBase + entry * 3;
-  w.dst = 0x7000'0000'0000 + entry;
-  w.rkey = id_of(subgraph, entry);
-  w.value = entry * 7 + 1;
-  w.sem = static_cast<uint16_t>(entry);
-  w.signal = entry % 2 != 0;
-  return w;
-}
-Wqe reduce(unsigned subgraph, uint32_t entry) {
-  Wqe w;
-  w.opcode = WqeOp::REDUCE;
-  w.nsrc = static_cast<uint8_t>(1 + entry % 2);
-  w.dtype = static_cast<Dtype>(entry % 3);
-  w.redop = entry % 2 != 0 ? static_cast<Redop>(entry / 2 % 3) : Redop::COPY;
-  w.length = 4 * (entry % 1000);
-  w.src0 = kReadBase + 64 * entry;
-  w.src1 = kReadBase + 0x1000'0000 + 8 * entry;
-  w.dst = kWriteBase + uint64_t{16} * id_of(subgraph, entry);
-  return w;
-}
-Wqe wait(unsigned sem, uint32_t value, bool consume) {
-  Wqe w;
-  w.opcode = WqeOp::WAIT;
-  w.sem = static_cast<uint16_t>(sem);
-  w.value = value;
-  w.consume = consume;
-  return w;
-}
-Wqe set(unsigned sem, uint32_t value) {
-  Wqe w;
-  w.opcode = WqeOp::SET;
-  w.sem = static_cast<uint16_t>(sem);
-  w.value = value;
-  return w;
-}
-Wqe& after(Wqe& wqe, uint16_t dep) {
-  if (!wqe.has_dep0) {
-    wqe.has_dep0 = true;
-    wqe.dep0 = dep;
-  } else {
-    wqe.has_dep1 = true;
-    wqe.dep1 = dep;
-  }
-  return wqe;
-}
 
 Engine::Engine(const Options& options, uint64_t stream)
     : b("weft_me"),

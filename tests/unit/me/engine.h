@@ -17,33 +17,12 @@
 #include <vector>
 
 #include "Vme_bench.h"
+#include "graphs.h"
 #include "weft_cfg.h"
 #include "weft_test.h"
 #include "weft_wire.h"
 
 namespace me {
-
-using weft::wire::Cqe;
-using weft::wire::DbOp;
-using weft::wire::Doorbell;
-using weft::wire::Dtype;
-using weft::wire::Err;
-using weft::wire::Redop;
-using weft::wire::Wqe;
-using weft::wire::WqeOp;
-using Line = std::array<uint8_t, 64>;
-using Graph = std::vector<Wqe>;
-
-// The node on the bench: default parameters of weft_me.
-inline constexpr unsigned kNumSems = 256, kNumSubgraphs = 64, kNumConns = 64, kNumPorts = 2, kWindow = 32;
-// What set_up() registers: regions 0 (read), 1 (write), 2 (both); connections 0..7 (4 on port 1 only).
-inline constexpr uint64_t kReadBase = 0x1'0000'0000, kWriteBase = 0x2'0000'0000, kBothBase = 0x3'ffff'0000;
-inline constexpr uint64_t kRegionBytes = 0x1'0000'0000;  // of regions 0 and 1
-inline constexpr uint64_t kBothBytes = 0x2'0000;         // crosses a multiple of 4 GB
-inline constexpr unsigned kConnsUsed = 8;
-inline constexpr uint64_t kRing = 0x9000'0000, kRingEntries = 64;
-inline constexpr uint64_t kGraphs = 0x8000'0000,
-                          kGraphBytes = 0x10'0000;  // subgraph s at kGraphs + s * kGraphBytes
 
 struct Range {
   uint64_t low, high;
@@ -199,16 +178,5 @@ class Engine {
   uint64_t new_ring_cycle_ = 0;   // 0, or when the count of completions tells where the oldest begins
   std::deque<CqRing> rings_;      // the one in use, and those that come after what is under way
 };
-
-/// Entry j of `graph` waits for the earlier entry i.
-bool waits_for(const Graph& graph, uint32_t j, uint32_t i);
-
-/// Entries for tests; `id` makes a WRITE or REDUCE recognisable on its request stream.
-Wqe nop();
-Wqe write(unsigned subgraph, uint32_t entry, unsigned conn = 0);
-Wqe reduce(unsigned subgraph, uint32_t entry);
-Wqe wait(unsigned sem, uint32_t value, bool consume);
-Wqe set(unsigned sem, uint32_t value);
-Wqe& after(Wqe& wqe, uint16_t dep);  // adds a dependency (two at most)
 
 }  // namespace me
