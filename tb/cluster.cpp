@@ -16,7 +16,7 @@
 #include "tb/fabric/fabric.h"
 #include "tb/memory/memory.h"
 #include "tb/node/endpoint.h"
-#include "tb/node/host_queue.h"
+#include "tb/node/host_access.h"
 #include "tb/sim/kernel.h"
 #include "tb/trace/pcap.h"
 #include "tb/trace/timeline.h"
@@ -143,7 +143,7 @@ namespace {
 
 class NodeHal final : public weft::Hal {
  public:
-  NodeHal(Cluster::Impl& impl, uint32_t node, HostQueue& host, Memory& memory)
+  NodeHal(Cluster::Impl& impl, uint32_t node, HostAccess& host, Memory& memory)
       : impl_(impl), node_(node), host_(host), memory_(memory) {}
 
   void csr_write(uint32_t addr, uint32_t value) override { host_.write(addr, value); }
@@ -183,7 +183,7 @@ class NodeHal final : public weft::Hal {
 
   Cluster::Impl& impl_;
   uint32_t node_;
-  HostQueue& host_;
+  HostAccess& host_;
   Memory& memory_;
 };
 
@@ -294,9 +294,10 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario, const
     HostProcess& host = *impl.hosts[k];
     host.attach(*impl.fabric, k);
     impl.logs.push_back(&host.log);
-    HostQueue* queue = host.endpoint->host();
+    HostAccess* host_access = host.endpoint->host();
     Memory* memory = host.endpoint->memory();
-    impl.hals.push_back(queue && memory ? std::make_unique<NodeHal>(impl, k, *queue, *memory) : nullptr);
+    impl.hals.push_back(host_access && memory ? std::make_unique<NodeHal>(impl, k, *host_access, *memory)
+                                              : nullptr);
   }
   for (WireLog* log : impl.fabric->logs()) impl.logs.push_back(log);
 

@@ -22,6 +22,10 @@ std::span<const char* const> toml_choices(Spray) {
   static constexpr const char* kNames[] = {"flow", "packet"};
   return kNames;
 }
+std::span<const char* const> toml_choices(Body) {
+  static constexpr const char* kNames[] = {"rtl", "ref", "mixed"};
+  return kNames;
+}
 
 namespace {
 
@@ -38,6 +42,7 @@ void visit_keys(S& s, Visitor&& v) {
   v("", "workload", s.workload, 0, 0, "workload file, relative to the scenario's folder");
   v("cluster", "nodes", s.nodes, 1, 4096, "number of nodes");
   v("cluster", "planes", s.planes, 1, 16, "planes of the fabric; port p of a node is in plane p mod planes");
+  v("cluster", "body", s.body, 0, 0, "of the nodes: Verilated, reference, or every second one reference");
   v("cluster", "seed", s.seed, 0, 9e18, "seed of everything random");
   v("cluster", "threads", s.threads, 0, 256, "threads of the simulator; 0: one per core");
   v("cluster", "skip_rest", s.skip_rest, 0, 1,

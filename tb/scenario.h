@@ -15,10 +15,18 @@
 
 namespace weft::tb {
 
+// What the nodes of a cluster are made of.
+enum class Body : uint8_t {
+  kRtl,   // Verilated
+  kRef,   // reference endpoint and engine model (tb/node/ref_node.h)
+  kMixed  // nodes with an odd number are reference nodes
+};
+
 enum class Topology : uint8_t { kLeafSpine, kFatTree };
 enum class Spray : uint8_t { kFlow, kPacket };
 std::span<const char* const> toml_choices(Topology);  // how scenario files call them
 std::span<const char* const> toml_choices(Spray);
+std::span<const char* const> toml_choices(Body);
 
 // A link of the fabric, both directions, or (plane alone) every link of a plane. Switches of a kind are
 // numbered through the plane: ToR t of pod p is p * radix + t, so is aggregation switch a, which is joined to
@@ -128,6 +136,7 @@ struct Scenario {
 
   uint32_t nodes = 8;
   uint32_t planes = 2;  // port p of a node is in plane p mod planes
+  Body body = Body::kRtl;
   uint64_t seed = 1;
   uint32_t threads = 0;       // 0: one per core, never more than nodes
   bool skip_rest = true;      // cycles of a node at rest are counted, not simulated: the same bits, faster
@@ -142,6 +151,9 @@ struct Scenario {
 uint32_t leaf_count(const Scenario& scenario);                   // leaf switches (fat_tree: ToRs) of a plane
 uint32_t pod_count(const Scenario& scenario);                    // fat_tree; 1 for leaf_spine
 double host_rate_gbps(const Scenario& scenario, uint32_t node);  // of its links, and of its MACs
+inline bool is_reference(const Scenario& s, uint32_t node) {
+  return s.body == Body::kRef || (s.body == Body::kMixed && node % 2 == 1);
+}
 
 // Reads `path` over the defaults. `own_sections` are top-level tables that the caller reads itself (with
 // TomlFile); every other unknown key is an error. The text of an error is "file: key = value: what was

@@ -15,9 +15,7 @@ namespace {
 constexpr std::uint32_t kGone = 0xffffffff;  // how a register of a node reads that cannot answer
 constexpr int kPolls = 100'000;              // rounds of a wait that a working node ends long before
 
-// High half of CPU_STATUS: what the firmware writes once it runs ('W', its version; see sw/firmware/cpu_m.c),
-// and the byte that the node puts on top of it when the CPU has trapped.
-constexpr std::uint32_t kFirmwareRuns = 0x5701;
+// Highest byte of CPU_STATUS when the CPU has trapped.
 constexpr std::uint32_t kTrapped = 0xee;
 
 std::uint32_t cycles(double us, double mhz) {

@@ -16,6 +16,9 @@
 
 namespace weft {
 
+// High half of CPU_STATUS once the firmware runs: 'W' and its version (sw/firmware/cpu_m.c).
+inline constexpr std::uint32_t kFirmwareRuns = 0x5701;
+
 struct Caps {
   unsigned num_ports = 0;
   unsigned paths_per_port = 0;

@@ -404,7 +404,7 @@ Result<OpReport> Runner::run(size_t index) {
     uint64_t last = 0;
     for (auto& rank : ranks_) last = std::max(last, rank->comm->completed_cycles(rank->plan));
     // The node's clock starts when its reset ends.
-    total_ns += (static_cast<double>(last + RtlNode::kResetCycles) * static_cast<double>(kClockPs) -
+    total_ns += (static_cast<double>(last + kResetCycles) * static_cast<double>(kClockPs) -
                  static_cast<double>(start)) /
                 1000.0;
     add_traffic(before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft sim`: a workload on a cluster of Verilated nodes.
+// `weft sim`: a workload on a cluster of Verilated or reference nodes.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 #include "tb/app/sim_config.h"
 #include "tb/app/workload.h"
 #include "tb/cluster.h"
-#include "tb/node/rtl_node.h"
+#include "tb/node/ref_node.h"
 #include "tb/node/verilated_model.h"
 #include "tb/sim/interrupt.h"
 
@@ -32,7 +32,7 @@ using namespace weft::tb;
 
 struct Options {
   std::optional<std::string> config, workload, pcap, timeline, waves, json;
-  std::optional<std::string> nodes, planes, loss, seed,
+  std::optional<std::string> nodes, planes, body, loss, seed,
       threads;  // as the user wrote them: set_key() says what is wrong
   std::string inputs;
   bool counters = false;
@@ -210,11 +210,9 @@ int run(const Options& o, int argc, char** argv) {
   const struct {
     const char *flag, *key;
     const std::optional<std::string>& value;
-  } flags[] = {{"--nodes", "cluster.nodes", o.nodes},
-               {"--planes", "cluster.planes", o.planes},
-               {"--loss", "faults.loss", o.loss},
-               {"--seed", "cluster.seed", o.seed},
-               {"--threads", "cluster.threads", o.threads}};
+  } flags[] = {{"--nodes", "cluster.nodes", o.nodes}, {"--planes", "cluster.planes", o.planes},
+               {"--body", "cluster.body", o.body},    {"--loss", "faults.loss", o.loss},
+               {"--seed", "cluster.seed", o.seed},    {"--threads", "cluster.threads", o.threads}};
   for (const auto& f : flags) {
     if (!f.value) continue;
     if (Status s = set_key(config.scenario, f.key, *f.value, f.flag); !s.ok()) return bad_input(s.text());
@@ -250,7 +248,7 @@ int run(const Options& o, int argc, char** argv) {
     return bad_input(
         fmt::format("{}: memory.size_mib = {}: expected {} (what {} needs) to {} on this machine",
                     scenario.file, scenario.memory.size_mib, need, workload_file, most));
-  if (scenario.fabric.rate_gbps > kMostGbps)
+  if (scenario.body != Body::kRef && scenario.fabric.rate_gbps > kMostGbps)
     return bad_input(
         fmt::format("{}: fabric.rate_gbps = {}: expected at most {}: the datapath of a node "
                     "moves 64 bytes in {} ps",
@@ -285,7 +283,7 @@ int run(const Options& o, int argc, char** argv) {
 
   stop_on_signals();
   const NewFolders folders(traces.pcap_dir);
-  auto cluster = Cluster::create(scenario, rtl_nodes(make_verilated_node<Vnic100>), traces);
+  auto cluster = Cluster::create(scenario, bodies(make_verilated_node<Vnic100>), traces);
   if (!cluster.ok()) return bad_trace(cluster.error());
 
   RunnerConfig rc;
@@ -313,9 +311,13 @@ int run(const Options& o, int argc, char** argv) {
   };
   if (Status s = runner.setup(); !s.ok()) fail(s.text());
 
-  std::printf("%s: %d ranks, %u nodes, %u planes, loss %g %%, seed %llu\n", workload.value().name.c_str(),
-              workload.value().ranks, scenario.nodes, scenario.planes, scenario.faults.loss * 100,
-              static_cast<unsigned long long>(scenario.seed));
+  const std::string made_of =
+      scenario.body == Body::kRtl
+          ? ""
+          : fmt::format(" ({})", toml_choices(Body{})[static_cast<size_t>(scenario.body)]);
+  std::printf("%s: %d ranks, %u nodes%s, %u planes, loss %g %%, seed %llu\n", workload.value().name.c_str(),
+              workload.value().ranks, scenario.nodes, made_of.c_str(), scenario.planes,
+              scenario.faults.loss * 100, static_cast<unsigned long long>(scenario.seed));
   std::printf("%s\n", kHeader);
   std::vector<OpReport> reports;
   for (size_t i = 0; i < workload.value().ops.size() && !failed; ++i) {
@@ -381,8 +383,14 @@ int run(const Options& o, int argc, char** argv) {
       1U, scenario.threads != 0 ? scenario.threads
                                 : std::min<unsigned>(scenario.nodes, std::thread::hardware_concurrency()));
   const double speed = wall > 0 ? static_cast<double>(cycles) / wall / 1000 / cores : 0;
-  std::printf("%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n",
-              static_cast<unsigned long long>(cycles), wall, speed);
+  if (scenario.body == Body::kRef) {  // whose cycles nobody simulates
+    const auto frames = cluster.value()->fabric().in;
+    std::printf("%llu frames in %.1f s: %.0f k frames/s\n", static_cast<unsigned long long>(frames), wall,
+                wall > 0 ? static_cast<double>(frames) / wall / 1000 : 0.0);
+  } else {
+    std::printf("%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n",
+                static_cast<unsigned long long>(cycles), wall, speed);
+  }
 
   if (json_file) {
     Json rows = Json::array();
@@ -414,7 +422,8 @@ int run(const Options& o, int argc, char** argv) {
 int sim_command(int argc, char** argv) {
   Options o;
   CLI::App app{
-      "Runs a workload on a cluster of Verilated nodes over a lossy multi-plane fabric; compares every byte "
+      "Runs a workload on a cluster of Verilated or reference nodes over a lossy multi-plane fabric; "
+      "compares every byte "
       "of every result.\n"
       "Without options: a DLRM training iteration on 8 nodes, 2 planes, 1 % loss."};
   app.name("weft sim");
@@ -423,6 +432,8 @@ int sim_command(int argc, char** argv) {
                  "collectives to run (TOML; docs/workloads.md); default: the scenario's");
   app.add_option("--nodes", o.nodes, "nodes of the cluster");
   app.add_option("--planes", o.planes, "planes of the fabric; port p of a node is in plane p mod planes");
+  app.add_option("--body", o.body,
+                 "rtl (Verilated nodes), ref (reference nodes) or mixed (every second one)");
   app.add_option("--loss", o.loss, "probability that a frame is lost, 0 to 1");
   app.add_option("--seed", o.seed, "seed of everything random; same seed, same bits");
   app.add_option("--threads", o.threads, "worker threads (0: one a core); does not change results");

@@ -24,7 +24,10 @@ struct Hal;
 namespace weft::tb {
 
 class Memory;
-class HostQueue;
+class HostAccess;
+
+// Every node is in reset for so many cycles; its cycle counter starts behind it.
+inline constexpr uint32_t kResetCycles = 16;
 
 class FrameSink {
  public:
@@ -73,7 +76,7 @@ class Endpoint {
   virtual Status status() const { return {}; }             // the first thing that must never happen
   virtual std::string state() const { return ""; }         // for the report of a hang
   virtual nlohmann::json stats() const;
-  virtual HostQueue* host() { return nullptr; }
+  virtual HostAccess* host() { return nullptr; }
   virtual Memory* memory() { return nullptr; }
   virtual std::vector<EngineEvent>* engine_events() { return nullptr; }
   virtual Status finish() { return {}; }  // closes files

@@ -34,31 +34,27 @@ void HostQueue::doorbell(const void* bytes64) {
   std::memcpy(op.bytes.data(), bytes64, op.bytes.size());
 }
 
-void HostQueue::finish(bool ok) {
-  if (!ok) ++errors_;
-  ++done_;
-  state_ = State::kIdle;
-}
-
 void HostQueue::sample_busy() {
   switch (state_) {
     case State::kWrite:
       address_taken_ |= *csr_.awvalid && *csr_.awready;
       data_taken_ |= *csr_.wvalid && *csr_.wready;
-      if (*csr_.bvalid) finish(*csr_.bresp == 0);
+      if (!*csr_.bvalid) break;
+      answered(*csr_.bresp == 0);
+      state_ = State::kIdle;
       break;
     case State::kRead:
       address_taken_ |= *csr_.arvalid && *csr_.arready;
-      if (*csr_.rvalid) {
-        last_read_ = *csr_.rdata;
-        ++reads_answered_;
-        finish(*csr_.rresp == 0);
-      }
+      if (!*csr_.rvalid) break;
+      answered_read(*csr_.rdata, *csr_.rresp == 0);
+      state_ = State::kIdle;
       break;
     case State::kDoorbell:
       address_taken_ |= *db_.awvalid && *db_.awready;
       data_taken_ |= *db_.wvalid && *db_.wready;
-      if (*db_.bvalid) finish(*db_.bresp == 0);
+      if (!*db_.bvalid) break;
+      answered(*db_.bresp == 0);
+      state_ = State::kIdle;
       break;
     case State::kIdle: break;
   }

@@ -8,23 +8,20 @@
 #include <deque>
 #include <string>
 
+#include "tb/node/host_access.h"
 #include "tb/node/pins.h"
 
 namespace weft::tb {
 
-class HostQueue {
+class HostQueue final : public HostAccess {
  public:
   HostQueue(const AxiLitePins& csr, const DoorbellPins& doorbell);
 
   // Host side, between windows.
-  void write(uint32_t addr, uint32_t value);
-  void doorbell(const void* bytes64);
-  void read(uint32_t addr);  // its answer becomes last_read() when reads_answered() has grown
-  uint64_t reads_answered() const { return reads_answered_; }
-  uint32_t last_read() const { return last_read_; }
+  void write(uint32_t addr, uint32_t value) override;
+  void doorbell(const void* bytes64) override;
+  void read(uint32_t addr) override;
   bool empty() const { return state_ == State::kIdle && ops_.empty(); }
-  uint64_t done() const { return done_; }
-  uint64_t errors() const { return errors_; }  // answers other than OKAY
   std::string state() const;
 
   // Clock side.
@@ -46,15 +43,12 @@ class HostQueue {
   enum class State : uint8_t { kIdle, kWrite, kRead, kDoorbell };
   void sample_busy();
   void drive_busy();
-  void finish(bool ok);
 
   AxiLitePins csr_;
   DoorbellPins db_;
   std::deque<Op> ops_;
   State state_ = State::kIdle;
   bool address_taken_ = false, data_taken_ = false;
-  uint64_t done_ = 0, reads_answered_ = 0, errors_ = 0;
-  uint32_t last_read_ = 0;
 };
 
 }  // namespace weft::tb

@@ -31,7 +31,6 @@ NodeFactory rtl_nodes(ModelFactory make_model);
 class RtlNode final : public Endpoint {
  public:
   static constexpr uint32_t kPorts = 2;
-  static constexpr uint32_t kResetCycles = 16;
   static constexpr uint32_t kSettleCycles = 64;  // at rest, until the last event has been counted
 
   RtlNode(const NodeEnv& env, const ModelFactory& make_model);
@@ -48,7 +47,7 @@ class RtlNode final : public Endpoint {
   Status status() const override;
   std::string state() const override;
   nlohmann::json stats() const override;
-  HostQueue* host() override { return &host_; }
+  HostAccess* host() override { return &host_; }
   Memory* memory() override { return &memory_; }
   std::vector<EngineEvent>* engine_events() override { return env_.engine_trace ? &events_ : nullptr; }
   Status finish() override;

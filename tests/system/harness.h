@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One workload on one cluster of Verilated nodes, start to finish, with every check on.
+// One workload on one cluster of Verilated or reference nodes, start to finish, with every check on.
 #pragma once
 
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 #include "Vnic100.h"
 #include "tb/app/runner.h"
-#include "tb/node/rtl_node.h"
+#include "tb/node/ref_node.h"
 #include "tb/node/verilated_model.h"
 #include "weft_test.h"
 
@@ -36,17 +36,15 @@ inline void note_time(const tb::Cluster& cluster) {
 }
 
 // At the end of a run whose operations all succeeded every plan has returned its semaphores: one credit from
-// each peer, nothing else (docs/collectives.md). The host cannot read semaphores, so this looks into the
-// model. Empty, or the first that is not at rest.
-inline std::string semaphores_at_rest(tb::VerilatedNode<Vnic100>& node, int ranks) {
-  const auto& value =
-      node.model().rootp->weft_nic100__DOT__u_node__DOT__u_me__DOT__u_core__DOT__u_sem__DOT__mem;
+// each peer, nothing else (docs/collectives.md). The host cannot read semaphores, so `value` looks into the
+// node. Empty, or the first that is not at rest.
+inline std::string semaphores_at_rest(const std::function<std::uint32_t(unsigned)>& value, int ranks) {
   for (const auto& [purpose, name] : {std::pair{wccl::Sem::kReduce, "reduce"},
                                       {wccl::Sem::kGather, "gather"},
                                       {wccl::Sem::kCredit, "credit"},
                                       {wccl::Sem::kReady, "ready"}})
     for (int peer = 0; peer < ranks; ++peer) {
-      const std::uint32_t is = value[wccl::sem(purpose, peer)];
+      const std::uint32_t is = value(wccl::sem(purpose, peer));
       const std::uint32_t rest = purpose == wccl::Sem::kCredit ? 1 : 0;
       if (is != rest)
         return "semaphore " + std::string(name) + "[" + std::to_string(peer) + "] is " + std::to_string(is) +
@@ -90,14 +88,14 @@ struct Trial {
     Outcome out;
     scenario.nodes = static_cast<std::uint32_t>(workload.ranks);
     scenario.memory.size_mib = tb::Runner::memory_mib(workload);
-    std::vector<tb::VerilatedNode<Vnic100>*> nodes;
+    std::vector<tb::VerilatedNode<Vnic100>*> verilated;
     const tb::ModelFactory noted = [&](const std::string& name, std::uint64_t node_seed, bool traced) {
       auto made = model(name, node_seed, traced);
-      nodes.push_back(dynamic_cast<tb::VerilatedNode<Vnic100>*>(made.get()));
-      REQUIRE(nodes.back() != nullptr);
+      verilated.push_back(dynamic_cast<tb::VerilatedNode<Vnic100>*>(made.get()));
+      REQUIRE(verilated.back() != nullptr);
       return made;
     };
-    auto cluster = tb::Cluster::create(scenario, tb::rtl_nodes(noted), with_waves(traces, scenario.nodes));
+    auto cluster = tb::Cluster::create(scenario, tb::bodies(noted), with_waves(traces, scenario.nodes));
     if (!cluster.ok()) {
       out.error = cluster.error();
       return out;
@@ -127,9 +125,20 @@ struct Trial {
     }
     if (before_run) before_run(c, workload.ops.size(), 0);
     if (Status s = runner.finish(); out.error.empty() && !s.ok()) out.error = s.text();
-    for (std::size_t k = 0; k < nodes.size() && out.error.empty(); ++k)
-      if (const std::string s = semaphores_at_rest(*nodes[k], workload.ranks); !s.empty())
+    std::size_t next = 0;  // of the Verilated ones
+    for (std::uint32_t k = 0; k < scenario.nodes && out.error.empty(); ++k) {
+      std::function<std::uint32_t(unsigned)> value;
+      if (tb::is_reference(scenario, k)) {
+        value = [&](unsigned i) { return dynamic_cast<tb::RefNode&>(c.node(k)).semaphore(i); };
+      } else {
+        auto* root = verilated[next++]->model().rootp;
+        value = [root](unsigned i) {
+          return root->weft_nic100__DOT__u_node__DOT__u_me__DOT__u_core__DOT__u_sem__DOT__mem[i];
+        };
+      }
+      if (const std::string s = semaphores_at_rest(value, workload.ranks); !s.empty())
         out.error = "node " + std::to_string(k) + ": " + s;
+    }
     if (out.error.empty() && at_end) at_end(c, runner);
     if (!out.error.empty() && at_failure) at_failure(c, runner);
     out.traffic = c.traffic();
