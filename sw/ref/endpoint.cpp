@@ -429,9 +429,15 @@ const Config& Endpoint::config() const {
 }
 
 bool Endpoint::idle() const {
-  for (const Conn& c : impl_->conns)
-    if ((c.state == ConnState::kOpen && (c.unsettled != 0 || c.has_data())) || c.state == ConnState::kFailing)
-      return false;
+  for (const Conn& c : impl_->conns) {
+    if (c.state == ConnState::kFailing) return false;
+    if (c.state != ConnState::kOpen) continue;
+    if (c.has_data()) return false;
+    // Probes of a failed path go on until it comes back: they are nothing that ends.
+    for (const TxPath& t : c.tx)
+      if (t.unsettled() != 0 && (t.head != kNil || static_cast<PathState>(t.state) != PathState::kFailed))
+        return false;
+  }
   return true;
 }
 

@@ -148,7 +148,7 @@ class Endpoint {
   // To look at.
   const Counters& counters() const;
   const Config& config() const;
-  bool idle() const;  // nothing unsettled, nothing to send
+  bool idle() const;  // nothing unsettled but probes of failed paths, nothing to send
   PathState path_state(std::uint32_t conn, std::uint32_t path) const;
   std::uint16_t path_sport(std::uint32_t conn, std::uint32_t path) const;
   double share_of_line(std::uint32_t conn, std::uint32_t port) const;  // as granted to this end

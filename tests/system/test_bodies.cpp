@@ -2,6 +2,7 @@
 // Reference nodes alone, and reference and Verilated nodes together: every collective bit for bit, WRITEs of
 // every shape in both directions, and what a wrong key or address comes to.
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness.h"
