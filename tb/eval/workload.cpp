@@ -72,7 +72,7 @@ tb::Status check_workload(const Workload& w, uint32_t hosts) {
     return bad("cluster.nodes", hosts, "at least 4: receiver, sender, and two hosts of the victim flow");
   for (size_t i = 0; i < w.flow.size(); ++i) {
     const FlowSpec& f = w.flow[i];
-    const auto key = [&](const char* name) { return fmt::format("workload.flow[{}].{}", i, name); };
+    const auto key = [&](const char* name) { return fmt::format("traffic.flow[{}].{}", i, name); };
     if (f.src >= hosts) return bad(key("src"), f.src, fmt::format("below cluster.nodes = {}", hosts));
     if (f.dst >= hosts) return bad(key("dst"), f.dst, fmt::format("below cluster.nodes = {}", hosts));
     if (f.src == f.dst) return bad(key("dst"), f.dst, "another host than src");
