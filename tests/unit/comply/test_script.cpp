@@ -24,7 +24,7 @@ class Puppet final : public Body {
  public:
   std::deque<Event> says;
   std::vector<wire::Frame> heard;
-  std::uint32_t can = kFrames | kControl | kCounters | kState;
+  std::uint32_t can = kFrames | kControl | kCounters | kState | kSetup;
   wire::Refusal refusal = wire::Refusal::NONE;
   std::vector<std::uint64_t> dropped = std::vector<std::uint64_t>(wire::kDropCount);
 
