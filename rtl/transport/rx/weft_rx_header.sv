@@ -60,7 +60,7 @@ module weft_rx_header
   assign served_data   = h.bth.opcode == OpWrite || h.bth.opcode == OpWriteSignal;
   assign served_ack    = h.bth.opcode == OpAck;
   assign served_probe  = h.bth.opcode == OpProbe;
-  assign unserved_data = h.bth.opcode >= OpSend && h.bth.opcode <= OpAtomicReply && !served_data;
+  assign unserved_data = h.bth.opcode >= OpSend && h.bth.opcode <= OpCredit && !served_data;
 
   logic [12:0] path_off;
   assign path_off = 13'(h.wth.path >> PathW);
