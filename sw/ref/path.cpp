@@ -212,8 +212,9 @@ void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
     for (std::uint32_t k = 0; k < n; ++k) {
       const std::uint32_t i = (c.scout + k) % n;
       TxPath& t = c.tx[i];
-      if (i == path || static_cast<PathState>(t.state) != PathState::kGood || t.probe_out || t.probe_due)
-        continue;
+      const auto state = static_cast<PathState>(t.state);
+      const bool alive = state == PathState::kGood || state == PathState::kProbation;
+      if (i == path || !alive || t.probe_out || t.probe_due) continue;
       if (pass == 0 && port_of(i) == port_of(path)) continue;
       if (t.unsettled() == 0 && index_of(i) >= c.tx_port[port_of(i)].active) continue;
       c.scout = (i + 1) % n;
