@@ -165,7 +165,8 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.mtu = std::min(mine.mtu, theirs.mtu);
   c.distance = (c.caps & bit(wire::Cap::REORDER)) != 0 ? config.distance : 0;
   c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = kNil;
-  c.unsettled = c.open_msgs = c.turn = c.acked_ts = 0;
+  c.unsettled = c.open_msgs = c.turn = 0;
+  c.acked = -1;
   c.keep_timer = false;
   c.fences = 0;
   c.told = wire::Err::OK;

@@ -86,6 +86,8 @@ struct Endpoint::Impl {
   std::uint32_t rtt_init_ns;
 
   static std::uint32_t clock(Ps now) { return static_cast<std::uint32_t>(now / kNs); }
+  /// When a clock of the last 4 s was read. Kept for longer, a clock says nothing: it wraps.
+  static Ps time_of(Ps now, std::uint32_t ts) { return (now / kNs - Ps{clock(now) - ts}) * kNs; }
   std::uint64_t draw();
   std::uint32_t port_of(std::uint32_t path) const { return path / config.paths; }
   std::uint32_t index_of(std::uint32_t path) const { return path % config.paths; }

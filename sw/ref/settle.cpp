@@ -209,7 +209,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
   bool news = false;
   if (take_news(conn, port, {p.path, p.epoch, wire::kHistBits, a.ce_bytes & 0xffffff, &a.echo}, a)) {
     news = true;
-    if (c.acked_ts == 0 || clock_diff(a.echo, c.acked_ts) > 0) c.acked_ts = a.echo;
+    c.acked = std::max(c.acked, time_of(now_, a.echo));
     if (has_cap(c, wire::Cap::SHARE) && config.tuning.share) {
       std::uint32_t share = a.share;
       if (share > line_share || share == 0) {  // no receiver grants that

@@ -236,9 +236,9 @@ struct Conn {
   bool keep_timer = false;
   std::uint32_t unsettled = 0;  // packets, probes too
   std::uint32_t turn = 0;       // bytes since it was given its age
-  std::uint32_t acked_ts = 0;   // newest clock that came back
   std::uint32_t scout = 0;      // where the next scout looks first
   std::uint64_t age = 0;
+  Ps acked = -1;      // when the youngest packet left that is known to have arrived
   Ps heard = 0;       // of the peer, or nothing was waiting
   Ps life_start = 0;  // of the packet life that `changes` count in
   Ps flush_at = kNever;
