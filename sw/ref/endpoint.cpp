@@ -13,6 +13,7 @@ namespace {
 inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
 inline constexpr std::uint32_t kKnownCaps = 0x1ff;
 inline constexpr std::uint32_t kMaxDistance = 128;
+inline constexpr double kMinFrame = 84;  // bytes that the smallest frame takes of a link
 inline constexpr std::uint32_t kFirstSport = 0xc000;  // dynamic ports
 inline constexpr std::uint32_t kMaxRecvs = 0x7fff;    // posted on a stream: credits are 16 bits wide
 
@@ -48,19 +49,22 @@ wire::Opcode opcode_of(WrOp op) {
 }  // namespace
 
 Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed) {
-  // A configuration is the caller's code, not a user's input: it is checked by those who read it.
-  // The last: nothing may be late by half the PSNs of a path (W11).
-  const double life_packets = c.line_mbps / 8e6 / 84 * static_cast<double>(c.tuning.packet_life / kNs) * 1000;
-  if (c.ports == 0 || c.ports > 32 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 ||
-      life_packets >= 0x800000 || c.streams == 0 || c.mtu < 64 || c.mtu > wire::kMaxPayload ||
-      c.distance > kMaxDistance || c.line_mbps == 0)
-    std::abort();
+  if (!possible(c)) std::abort();
   ports.resize(c.ports);
   line = c.line_mbps / 8000.0;
   line_share = static_cast<std::uint32_t>(line * 65536);
   pkt = c.mtu + c.overhead;
   rtt_init_ns = static_cast<std::uint32_t>(c.rtt_init / kNs);
   staging.resize(wire::kMaxPayload);
+}
+
+bool Endpoint::possible(const Config& c) {
+  if (c.ports == 0 || c.ports > 32 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 ||
+      c.streams == 0 || c.mtu < 64 || c.mtu > wire::kMaxPayload || c.distance > kMaxDistance ||
+      c.line_mbps == 0)
+    return false;
+  const double frames = c.line_mbps / 8000.0 * (static_cast<double>(c.tuning.packet_life) / kNs) / kMinFrame;
+  return frames < double{1 << 23};
 }
 
 std::uint64_t Endpoint::Impl::draw() {  // splitmix64
@@ -440,6 +444,10 @@ bool Endpoint::idle() const {
         return false;
   }
   return true;
+}
+
+std::size_t Endpoint::in_use() const {
+  return impl_->descs.used() + impl_->msgs.used() + impl_->rx_msgs.used();
 }
 
 PathState Endpoint::path_state(std::uint32_t conn, std::uint32_t path) const {

@@ -107,9 +107,14 @@ struct Counters {
 
 class Endpoint {
  public:
+  /// The configuration must be possible().
   Endpoint(const Config& config, Env& env);
   ~Endpoint();
   Endpoint(Endpoint&&) noexcept;
+
+  /// Whether an endpoint can be what `config` says. That a line sends fewer than 2^23 frames in the life of
+  /// a packet is part of it (W11).
+  static bool possible(const Config& config);
 
   // Regions. A key is never 0. Replaces a region of the same key.
   void add_region(std::uint32_t rkey, std::uint64_t va, std::uint64_t bytes, std::uint8_t rights);
@@ -149,6 +154,7 @@ class Endpoint {
   const Counters& counters() const;
   const Config& config() const;
   bool idle() const;  // nothing unsettled but probes of failed paths, nothing to send
+  std::size_t in_use() const;  // packets and messages remembered, of all connections; idle and told: 0
   PathState path_state(std::uint32_t conn, std::uint32_t path) const;
   std::uint16_t path_sport(std::uint32_t conn, std::uint32_t path) const;
   double share_of_line(std::uint32_t conn, std::uint32_t port) const;  // as granted to this end
