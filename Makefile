@@ -25,7 +25,7 @@ PYTHON := $(VENV)/bin/python
 EVAL := sw/scenarios/eval
 comma := ,
 
-.PHONY: help sim eval eval-full comply test formal lint synth wave bench format docs clean gen weft
+.PHONY: help sim eval eval-full comply test mutants fuzz formal lint synth wave bench format docs clean gen weft
 
 help:
 	@echo 'Weft: an open collective-offload NIC'
@@ -38,6 +38,8 @@ help:
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
 	@echo '  make formal                  model-check the transport, the long searches (M=NO_W2: one run, told in words)'
+	@echo '  make mutants T=ref           put known mistakes into the sources: do the tests find them?'
+	@echo '  make fuzz                    libFuzzer on the parser and the endpoint, a minute each'
 	@echo '  make wave T="fifo: data*"     open the waves of a test in GTKWave'
 	@echo '  make lint                    Verilator -Wall and slang on every module, formats, layout'
 	@echo '  make synth                   LUT, FF, BRAM and levels of every block beside the baseline'
@@ -82,6 +84,15 @@ test:
 formal:
 	$(SETUP) sim test
 	@'$(PYTHON)' tests/formal/formal.py $(M)
+
+mutants:
+	$(SETUP) sim test
+	@'$(PYTHON)' sw/tools/mutate.py "$$T" $(if $(M),'$(M)')
+
+fuzz:
+	$(SETUP) sim fuzz
+	@sw/tools/build.sh wire_gen
+	@'$(PYTHON)' sw/tools/fuzz.py $(T)
 
 wave:
 	$(SETUP) sim test synth $(if $(DISPLAY),wave)

@@ -4,7 +4,7 @@
 # Installs what a make target needs, and nothing when it is there already.
 #
 #   sw/tools/setup/setup.sh [--build DIR] [--venv DIR] GROUP...
-#   groups: sim test synth lint wave mpi
+#   groups: sim test synth lint wave mpi fuzz
 #
 # A group is a list of Debian packages (apt-GROUP.txt) and one of Python packages
 # (requirements-GROUP.txt); either may be absent. Debian packages are installed as root or through
