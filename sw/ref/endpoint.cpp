@@ -227,14 +227,14 @@ void Endpoint::Impl::flush(std::uint32_t conn, wire::Err first) {
     while (t.head != kNil) {
       const std::uint32_t d = t.head;
       t.head = descs[d].next;
-      descs.give(d);
+      drop_desc(d);
     }
     t.tail = kNil;
   }
   while (c.resend_head != kNil) {
     const std::uint32_t d = c.resend_head;
     c.resend_head = descs[d].next;
-    descs.give(d);
+    drop_desc(d);
   }
   c.resend_tail = kNil;
   c.ready_head = c.ready_tail = kNil;
