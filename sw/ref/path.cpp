@@ -59,6 +59,7 @@ void Endpoint::Impl::judge_path(std::uint32_t conn, std::uint32_t path, Ps now, 
     set_state(conn, path, PathState::kFailed);
     if (t.setbacks != 0xff) ++t.setbacks;
     t.lost_row = 0;
+    t.proven = 0;
     t.probe_out = 0;
     arm(conn, path, now,
         rto_ns(c, port_of(path)) << std::min<std::uint32_t>(t.setbacks, config.tuning.dead_backoff_max));

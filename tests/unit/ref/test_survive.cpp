@@ -311,7 +311,7 @@ TEST_CASE("ref: acks that lie are counted and settle nothing", "[ref][lies]") {
     p.ack.hist.fill(0);
     p.ack.hist_words = 8;
     for (int i = 0; i < 5; ++i) {
-      p.ack.base = (l.ack.base - static_cast<std::uint32_t>(i)) & 0xffffff;
+      p.ack.base = (l.ack.ack.base - static_cast<std::uint32_t>(i)) & 0xffffff;
       l.say(p);
     }
     l.still_works();
