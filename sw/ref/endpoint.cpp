@@ -172,7 +172,6 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.unsettled = c.open_msgs = c.turn = 0;
   c.acked = -1;
   c.keep_timer = false;
-  c.fences = 0;
   c.told = wire::Err::OK;
   c.heard = c.life_start = now;
   c.flush_at = kNever;
@@ -376,7 +375,9 @@ void Endpoint::on_packet(Ps now, std::uint32_t port, const Packet& p) {
 bool Endpoint::next_packet(Ps now, std::uint32_t port, Packet& out) {
   Impl& e = *impl_;
   e.now = now;
-  if (e.next_control(now, port, out) || e.next_data(now, port, out)) return true;
+  // Looking for data may end in a probe or a fence: it must not wait for the port's next occasion.
+  if (e.next_control(now, port, out) || e.next_data(now, port, out) || e.next_control(now, port, out))
+    return true;
   e.ready_ports &= ~(1u << port);
   return false;
 }
@@ -400,7 +401,7 @@ void Endpoint::on_timer(Ps now) {
     if (c.incarnation != t.incarnation || (c.state != ConnState::kOpen && c.state != ConnState::kFailing))
       continue;
     switch (t.kind) {
-      case TimerKind::kPath: e.on_path_timer(now, t.conn, t.index); break;
+      case TimerKind::kPath: e.on_path_timer(now, t.conn, t.index, t.at); break;
       case TimerKind::kPace:
         c.tx_port[t.index].pace_timer = false;
         if (c.has_data()) e.queue_conn(t.conn, t.index);

@@ -153,7 +153,7 @@ class Endpoint {
   // To look at.
   const Counters& counters() const;
   const Config& config() const;
-  bool idle() const;  // nothing unsettled but probes of failed paths, nothing to send
+  bool idle() const;           // nothing unsettled but probes of failed paths, nothing to send
   std::size_t in_use() const;  // packets and messages remembered, of all connections; idle and told: 0
   PathState path_state(std::uint32_t conn, std::uint32_t path) const;
   std::uint16_t path_sport(std::uint32_t conn, std::uint32_t path) const;

@@ -147,7 +147,7 @@ struct Endpoint::Impl {
   static bool has_fence(const Conn& c);
   void arm(std::uint32_t conn, std::uint32_t path, Ps now, std::uint32_t after_ns);
   void push_timer(Timer t);
-  void on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path);
+  void on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path, Ps at);
   void queue_probe(std::uint32_t conn, std::uint32_t path, std::uint8_t copies, bool anyway = false);
   void on_keep_timer(Ps now, std::uint32_t conn);
   void judge_path(std::uint32_t conn, std::uint32_t path, Ps now, const Settled& s, bool answers);

@@ -126,16 +126,16 @@ std::uint32_t Endpoint::Impl::usable_paths(const Conn& c) const {
   return n;
 }
 
-void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path) {
+/// The timer set for `at`. The caller may come late, by more than half of a 32-bit clock too.
+void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path, Ps at) {
   Conn& c = conns[conn];
   TxPath& t = c.tx[path];
-  const std::uint32_t now_ns = clock(now);
-  if (!t.in_timer || clock_diff(now_ns, t.armed) < 0) return;  // set for an earlier time since
+  if (!t.in_timer || clock(at) != t.armed) return;  // set for an earlier time since
   t.in_timer = 0;
   const auto state = static_cast<PathState>(t.state);
   if (t.unsettled() == 0 && state != PathState::kFencing && state != PathState::kFailed) return;
-  if (clock_diff(t.deadline, now_ns) > 0)
-    return arm(conn, path, now, static_cast<std::uint32_t>(clock_diff(t.deadline, now_ns)));
+  const Ps wait = at / kNs + clock_diff(t.deadline, t.armed) - now / kNs;  // ns
+  if (wait > 0) return arm(conn, path, now, static_cast<std::uint32_t>(wait));
   if (c.state == ConnState::kOpen && c.open_msgs != 0 && now - c.heard > config.tuning.give_up)
     return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
 
@@ -188,14 +188,14 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   queue_probe(conn, path, 1);
 }
 
-/// Requests wait for answers or credits and nothing is unsettled: only a probe can tell whether anybody is
-/// there.
+/// Requests wait for answers or credits and nothing comes: only a probe can tell whether anybody is there.
+/// The probes of a dead path are unsettled all the while and tell nothing.
 void Endpoint::Impl::on_keep_timer(Ps now, std::uint32_t conn) {
   Conn& c = conns[conn];
   c.keep_timer = false;
   if (c.state != ConnState::kOpen || c.open_msgs == 0) return;
   if (now - c.heard > config.tuning.give_up) return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
-  if (now - c.heard >= config.tuning.give_up / 4 && c.unsettled == 0) send_scout(conn, kNil);
+  if (now - c.heard >= config.tuning.give_up / 4) send_scout(conn, kNil);
   c.keep_timer = true;
   push_timer({now + config.tuning.give_up / 4, 0, conn, 0, TimerKind::kKeep, c.incarnation});
 }
@@ -209,7 +209,8 @@ bool Endpoint::Impl::has_fence(const Conn& c) {
 void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
   Conn& c = conns[conn];
   const std::uint32_t n = num_paths();
-  for (int pass = config.ports > 1 && path != kNil ? 0 : 1; pass < 2; ++pass) {
+  // At last, one that is not in use: where nothing else is alive, it is all there is.
+  for (int pass = config.ports > 1 && path != kNil ? 0 : 1; pass < 3; ++pass) {
     for (std::uint32_t k = 0; k < n; ++k) {
       const std::uint32_t i = (c.scout + k) % n;
       TxPath& t = c.tx[i];
@@ -217,7 +218,7 @@ void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
       const bool alive = state == PathState::kGood || state == PathState::kProbation;
       if (i == path || !alive || t.probe_out || t.probe_due) continue;
       if (pass == 0 && port_of(i) == port_of(path)) continue;
-      if (t.unsettled() == 0 && index_of(i) >= c.tx_port[port_of(i)].active) continue;
+      if (pass < 2 && t.unsettled() == 0 && index_of(i) >= c.tx_port[port_of(i)].active) continue;
       c.scout = (i + 1) % n;
       ++count.scouts;
       return queue_probe(conn, i, 1, true);
@@ -238,6 +239,7 @@ void Endpoint::Impl::fence(std::uint32_t conn, std::uint32_t path, Ps now) {
   ++t.changes;
   set_state(conn, path, PathState::kFencing);
   t.timeouts = 0;
+  t.fences = 0;
   t.probe_out = 0;
   queue_fence(conn, path);
   arm(conn, path, now, rto_ns(c, port_of(path)));
@@ -247,7 +249,7 @@ void Endpoint::Impl::fence(std::uint32_t conn, std::uint32_t path, Ps now) {
 void Endpoint::Impl::queue_fence(std::uint32_t conn, std::uint32_t path) {
   Conn& c = conns[conn];
   const std::uint32_t n = num_paths();
-  const std::uint32_t tries = c.tx[path].timeouts;
+  const std::uint32_t tries = c.tx[path].fences++;  // not the timeouts: those stop counting
   std::uint32_t carrier = path;
   if (tries % 2 == 0) {
     const std::uint32_t from = (path + config.paths + tries) % n;
@@ -289,7 +291,11 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
     t.sport = static_cast<std::uint16_t>(0xc000 + draw() % 0x4000);
   }
   if (c.state == ConnState::kFailing) {
-    if (--c.fences == 0) {
+    // Those fenced before it failed, perhaps with nothing unsettled, are waited for like the others.
+    const bool waits = std::any_of(c.tx.begin(), c.tx.end(), [](const TxPath& other) {
+      return static_cast<PathState>(other.state) == PathState::kFencing;
+    });
+    if (!waits) {
       c.flush_at = now;
       push_timer({now, 0, conn, 0, TimerKind::kFlush, c.incarnation});
     }
@@ -313,6 +319,7 @@ void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
 void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Packet& p) {
   Conn& c = conns[conn];
   RxPath& r = c.rx[p.path];
+  if (!has_fence(c)) return drop(Drop::OPCODE);
   // Who does not know the path's PSNs cannot close it.
   const std::int32_t ahead = psn_diff(p.psn, r.base());
   if (p.epoch != r.epoch) return drop(Drop::EPOCH);
@@ -322,8 +329,12 @@ void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Pack
   answer_fence(conn, port, p.path);
 }
 
-/// Back the way the question came: any path of that port will do.
+/// Back the way the question came: any path of that port will do. An answer that waits there answers all
+/// questions that came before it leaves, or questions without end would fill the queue.
 void Endpoint::Impl::answer_fence(std::uint32_t conn, std::uint32_t port, std::uint32_t path) {
+  RxPath& r = conns[conn].rx[path];
+  if ((r.answering >> port & 1) != 0) return;
+  r.answering |= 1u << port;
   const std::uint32_t carrier = port * config.paths + index_of(path);
   push_ctl(port,
            {conn, static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(carrier), Ctl::kAnswer, 1});
@@ -337,15 +348,14 @@ void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now, wire::Err why) 
   c.state = ConnState::kFailing;
   c.why = why;
   ++count.conn_failed;
-  c.fences = 0;
   for (std::uint32_t i = 0; i < c.tx.size(); ++i) {
     TxPath& t = c.tx[i];
     if (t.unsettled() == 0 || !t.confirmed) continue;
     if (!has_fence(c)) continue;
-    ++c.fences;
     if (static_cast<PathState>(t.state) == PathState::kFencing) continue;
     set_state(conn, i, PathState::kFencing);
     t.timeouts = 0;
+    t.fences = 0;
     queue_fence(conn, i);
     arm(conn, i, now, rto_ns(c, port_of(i)));
   }

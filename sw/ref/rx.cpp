@@ -160,9 +160,13 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
       if (r.closed && p.epoch == r.epoch && !is_data) answer_fence(conn, port, p.path);
       return drop(Drop::EPOCH);
     }
-    const std::uint32_t epoch = p.epoch;
+    // What waits to leave, and the timer, belong to the path and not to its epoch.
+    const RxPath before = r;
     r = RxPath{};
-    r.epoch = epoch;
+    r.epoch = p.epoch;
+    r.due = before.due;
+    r.answering = before.answering;
+    r.hole_timer = before.hole_timer;
     r.hist.fill(~std::uint64_t{0});
   }
   const std::int32_t ahead = psn_diff(p.psn, r.next);
@@ -171,8 +175,8 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     const auto back = static_cast<std::uint32_t>(-ahead - 1);
     if (back >= r.hold || test(r.hist, back)) {
       drop(Drop::STALE);
-      if (!is_data) {  // W3: dropped, but answered
-        if (clock_diff(p.timestamp, r.echo) > 0) r.echo = p.timestamp;
+      if (!is_data) {          // W3: dropped, but answered
+        r.echo = p.timestamp;  // though older it may look: clocks wrap while a path is silent
         ack_due(conn, p.path, false, true);
       }
       return;
@@ -262,17 +266,21 @@ Drop drop_of(Err e) {
     default: return Drop::MSG;
   }
 }
+
+/// Whether the set-up agreed on what a request asks for.
+bool served(const Conn& c, Opcode op) {
+  const wire::Cap cap = op == Opcode::WRITE || op == Opcode::WRITE_SIGNAL       ? wire::Cap::WRITE
+                        : op == Opcode::READ                                    ? wire::Cap::READ
+                        : op == Opcode::FETCH_ADD || op == Opcode::COMPARE_SWAP ? wire::Cap::ATOMIC
+                                                                                : wire::Cap::SEND;
+  return (c.caps >> static_cast<unsigned>(cap) & 1) != 0;
+}
 }  // namespace
 
 /// OK, or why the packet is refused; a refused packet has been counted and the peer will be told.
 Err Endpoint::Impl::accept_data(std::uint32_t conn, const Packet& p) {
   Conn& c = conns[conn];
   const std::uint32_t s = p.data.stream;
-  if (p.payload_bytes > c.mtu) {
-    drop(Drop::MSG);
-    if (s + 1 < c.streams.size()) stream_error(conn, p.data.stream, p.data.msg_no, Err::BAD_LENGTH);
-    return Err::BAD_LENGTH;
-  }
   if (s + 1 >= c.streams.size()) {
     drop(Drop::STREAM);
     return Err::REMOTE_OP;
@@ -305,8 +313,8 @@ Err Endpoint::Impl::accept_reply(std::uint32_t conn, const Packet& p) {
   const bool atomic = m.op != Opcode::READ;
   const std::uint64_t offset = p.data.va - m.local_va;
   if (atomic != (p.opcode == Opcode::ATOMIC_REPLY) || p.data.rkey != m.local_rkey ||
-      p.data.msg_len != m.answer || offset > m.answer || p.payload_bytes > m.answer - offset ||
-      p.payload_bytes > m.answer - m.answered)
+      p.data.msg_len != m.answer || p.payload_bytes > conns[conn].mtu || offset > m.answer ||
+      p.payload_bytes > m.answer - offset || p.payload_bytes > m.answer - m.answered)
     refused = Err::REMOTE_BOUNDS;
   if (refused == Err::OK) refused = check_region(p.data.rkey, p.data.va, p.payload_bytes, kRemoteWrite);
   if (refused == Err::OK && p.payload_bytes != 0 && !env.write(p.data.va, p.payload, p.payload_bytes))
@@ -346,6 +354,8 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
     drop(Drop::STREAM);
     return Err::FLUSHED;
   }
+  if (!served(c, p.opcode)) return refuse(Err::REMOTE_OP);
+  if (p.payload_bytes > c.mtu) return refuse(Err::BAD_LENGTH);
   const bool read = p.opcode == Opcode::READ;
   const bool atomic = p.opcode == Opcode::FETCH_ADD || p.opcode == Opcode::COMPARE_SWAP;
   const bool send = p.opcode == Opcode::SEND || p.opcode == Opcode::SEND_IMM;
@@ -360,12 +370,14 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   while (i != kNil && rx_msgs[i].msg_no != h.msg_no) i = rx_msgs[i].next;
   if (i != kNil) {
     const RxMsg& m = rx_msgs[i];
-    if (m.op != p.opcode || m.length != length || m.whole || p.payload_bytes > m.length - m.got)
+    if (m.op != p.opcode || m.length != length || m.whole || p.payload_bytes > m.length - m.got ||
+        (send && m.rkey != h.rkey))
       return refuse(Err::BAD_LENGTH);
   } else if (p.payload_bytes > length || (p.payload_bytes == 0 && length != 0)) {
     return refuse(Err::BAD_LENGTH);
   }
-  if ((read || atomic) && p.payload == nullptr) return refuse(Err::REMOTE_OP);
+  // A request is not cut into packets.
+  if ((read || atomic) && (p.payload_bytes != length || p.payload == nullptr)) return refuse(Err::BAD_LENGTH);
 
   // Where it goes.
   std::uint64_t at = h.va;
@@ -402,6 +414,7 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   m.got += p.payload_bytes;
   m.value = h.value;
   m.sem = h.sem;
+  if (send) m.rkey = h.rkey;
   if (read) {
     const auto q = wire::ReadRequest::unpack(p.payload);
     m.va = h.va;
@@ -464,6 +477,7 @@ bool Endpoint::Impl::act(std::uint32_t conn, std::uint32_t stream, const RxMsg& 
     offer_credits(conn, stream);
   };
   const auto reply = [&](Opcode op, std::uint32_t length) {
+    ++st.replies;
     TxMsg r{};
     r.op = op;
     r.internal = true;
@@ -475,6 +489,12 @@ bool Endpoint::Impl::act(std::uint32_t conn, std::uint32_t stream, const RxMsg& 
     return r;
   };
   const auto replies = static_cast<std::uint32_t>(c.streams.size() - 1);
+  const bool send = m.op == Opcode::SEND || m.op == Opcode::SEND_IMM;
+  const bool answers = m.op == Opcode::READ || m.op == Opcode::FETCH_ADD || m.op == Opcode::COMPARE_SWAP;
+  // The bytes lie in the receive that it named, which has to be the one whose turn it is.
+  if (send && (st.recvs.empty() || m.rkey != st.recvs.first())) return fail(Err::BAD_LENGTH);
+  // An answer of which nothing has left is an answer that its requester still waits for.
+  if (answers && st.replies >= wire::kMsgWindow) return fail(Err::BAD_LENGTH);
   switch (m.op) {
     case Opcode::SEND: received(false, m.length); break;
     case Opcode::SEND_IMM: received(true, m.length); break;
@@ -552,7 +572,8 @@ void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std:
 /// When all before the failed message has completed, no receive of the stream will be taken any more.
 void Endpoint::Impl::flush_recvs(std::uint32_t conn, std::uint32_t stream) {
   Stream& st = conns[conn].streams[stream];
-  if (!st.rx_failed || st.rx_next != st.rx_error) return;
+  // A READ may fail while it is answered, when later messages have acted.
+  if (!st.rx_failed || static_cast<std::int16_t>(st.rx_next - st.rx_error) < 0) return;
   while (!st.recvs.empty()) {
     Completion done;
     done.what = Completed::kRecv;

@@ -207,6 +207,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
   const AckHeader& a = p.ack;
   any_lost = false;
   bool news = false;
+  auto why = wire::Err::OK;
   if (take_news(conn, port, {p.path, p.epoch, wire::kHistBits, a.ce_bytes & 0xffffff, &a.echo}, a)) {
     news = true;
     c.acked = std::max(c.acked, time_of(now_, a.echo));
@@ -227,8 +228,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
         update_cap(conn, port);
       }
     }
-    if (a.status != 0 && !has_cap(c, wire::Cap::STREAMS))
-      return fail_connection(conn, now_, static_cast<wire::Err>(a.status));
+    if (!has_cap(c, wire::Cap::STREAMS)) why = static_cast<wire::Err>(a.status);
     learn_credits(conn, a.stream, a.credits);
   }
   for (unsigned i = 0; i < a.block_count; ++i) {
@@ -251,6 +251,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
     done_queues.pop_back();
     complete_stream(conn, q);
   }
+  if (why != wire::Err::OK) return fail_connection(conn, now_, why);
   if (c.state != ConnState::kOpen || !c.has_data()) return;
   if (any_lost)
     make_ready(conn);
@@ -262,6 +263,7 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   Conn& c = conns[conn];
   TxPath& t = c.tx[p.path];
   const AckHeader& a = p.ack;
+  if (!has_fence(c)) return drop(Drop::OPCODE);
   // Asked for or not: it says that the receiver has closed this epoch.
   if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);

@@ -43,6 +43,7 @@ struct TxPath {
   std::uint32_t judged_ts;       // ns: when the oldest one left that nothing has contradicted
   std::uint16_t sport;
   std::uint16_t growth;  // bytes toward the next packet of window, in units of 64
+  std::uint16_t fences;  // sent for the running epoch: whose turn it is to carry the next
   std::uint8_t in_timer : 1;
   std::uint8_t move : 1;        // fenced to change its source port, not because it failed
   std::uint8_t proven : 1;      // data of the epoch was delivered
@@ -67,7 +68,8 @@ struct RxPath {
   std::uint8_t due : 1;     // an ack waits to be sent
   std::uint8_t gap : 1;     // and reports a loss for the first time
   std::uint8_t hole_timer : 1;
-  std::uint16_t stream;  // of the last data packet: whose credits the ack carries
+  std::uint16_t stream;     // of the last data packet: whose credits the ack carries
+  std::uint32_t answering;  // ports at which an answer to a fence waits to leave
 
   std::uint32_t base() const { return (next - hold) & kPsnMask; }
 };
@@ -180,6 +182,7 @@ struct Stream {
   std::uint16_t rx_error = 0;           // rx_failed: this and later ones are refused
   std::uint32_t rx_open = kNil;         // messages that have begun, any order
   std::uint32_t credit_told = 0;        // the peer is known to know
+  std::uint32_t replies = 0;            // with packets that have not been sent once
   RecvRing recvs;
 };
 
@@ -223,7 +226,6 @@ enum class ConnState : std::uint8_t { kClosed, kOffered, kOpen, kFailing, kFaile
 
 struct Conn {
   ConnState state = ConnState::kClosed;
-  std::uint8_t fences = 0;  // not answered (kFailing)
   std::uint16_t incarnation = 0;
   Peer peer;
   std::uint32_t peer_conn = 0;
@@ -243,7 +245,7 @@ struct Conn {
   Ps life_start = 0;  // of the packet life that `changes` count in
   Ps flush_at = kNever;
   wire::Err told = wire::Err::OK;  // in the status of its acks, to a peer without STREAM_ERROR
-  wire::Err why = wire::Err::OK;  // it failed
+  wire::Err why = wire::Err::OK;   // it failed
   std::uint32_t start_psn = 0;
   std::vector<TxPath> tx;  // ports * paths
   std::vector<std::uint32_t> cwnd, inflight;

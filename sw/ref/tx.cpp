@@ -70,7 +70,7 @@ std::uint32_t Endpoint::Impl::enqueue_message(std::uint32_t conn, std::uint32_t 
   TxMsg& m = msgs[i];
   m = message;
   Stream& st = c.streams[queue];
-  if (c.open_msgs++ == 0 && c.unsettled == 0) c.heard = now;  // the silence before does not count
+  if (c.open_msgs++ == 0) c.heard = now;  // the silence before does not count
   if (!c.keep_timer) {
     c.keep_timer = true;
     push_timer({now + config.tuning.give_up / 4, 0, conn, 0, TimerKind::kKeep, c.incarnation});
@@ -79,7 +79,7 @@ std::uint32_t Endpoint::Impl::enqueue_message(std::uint32_t conn, std::uint32_t 
   m.queue = static_cast<std::uint16_t>(queue);
   m.next = kNil;
   m.sent = m.refs = m.answered = 0;
-  m.packets = m.left = std::max(1u, (m.length + c.mtu - 1) / c.mtu);
+  m.packets = m.left = std::max(1u, m.length / c.mtu + (m.length % c.mtu != 0 ? 1 : 0));
   m.status = wire::Err::OK;
   m.completed = false;
   if (!m.internal) {
@@ -146,8 +146,7 @@ int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t b
   };
   for (std::uint32_t i = 0; i < t.active; ++i) look(i);
   if (best < 0) {  // every active path has failed: the others take their place
-    for (std::uint32_t i = t.active; i < config.paths; ++i)
-      if (window[i] != 0) look(i);
+    for (std::uint32_t i = t.active; i < config.paths; ++i) look(i);
   }
   if (best >= 0 && (best_room >= bytes || flying[best] == 0)) return best;
   return avoid < config.paths ? pick_path(c, port, bytes, config.paths) : -1;
@@ -239,7 +238,10 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
       descs[d] = Desc{kNil, mi, m.sent, static_cast<std::uint16_t>(payload & 0x7fff), 0, 0, 0};
       m.sent += payload;
       ++m.refs;
-      if (--m.packets == 0) st.cursor = m.next;
+      if (--m.packets == 0) {
+        st.cursor = m.next;
+        if (m.op == Opcode::READ_DATA || m.op == Opcode::ATOMIC_REPLY) --c.streams[m.stream].replies;
+      }
       // The streams of a connection take turns, packet by packet.
       c.ready_head = st.next_ready;
       if (c.ready_head == kNil) c.ready_tail = kNil;
@@ -315,6 +317,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
     if (reply && msgs[d.msg].packets != 0) {  // the rest of it is not tried
       Stream& st = c.streams[m.queue];
       msgs[d.msg].packets = 0;
+      --c.streams[stream].replies;
       if (st.cursor == d.msg) st.cursor = m.next;
     }
     const std::uint32_t queue = m.queue;
@@ -474,6 +477,7 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         ++count.fences_sent;
         return true;
       case Ctl::kAnswer:
+        r.answering &= ~(1u << port);
         if (!r.closed) break;
         out.opcode = Opcode::FENCE_ANSWER;
         out.sport = c.tx[e.carrier].sport;
@@ -540,14 +544,15 @@ void Endpoint::Impl::fail_stream(std::uint32_t conn, std::uint32_t stream, std::
   bool found = false;
   for (std::uint32_t i = st.oldest; i != kNil; i = msgs[i].next) {
     TxMsg& m = msgs[i];
-    const auto after = static_cast<std::int16_t>(m.msg_no - msg_no);
-    if (after < 0) continue;
-    found |= after == 0;
-    if (!found) return;  // names a message that has completed or never was
-    if (after == 0)
+    // Numbers are compared among the first ones only: more may be posted than can be told apart.
+    if (!found) {
+      const auto after = static_cast<std::int16_t>(m.msg_no - msg_no);
+      if (after < 0) continue;
+      if (after > 0) return;  // names a message that has completed or never was
+      found = true;
       m.status = status;
-    else if (m.status == wire::Err::OK)
-      m.status = wire::Err::FLUSHED;
+    }
+    if (m.status == wire::Err::OK) m.status = wire::Err::FLUSHED;
     m.packets = 0;
     if (st.cursor == i) st.cursor = kNil;
   }

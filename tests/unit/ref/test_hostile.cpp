@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hostile peer, an unlucky network or a slow caller can do to an endpoint. Where the peer lies the
+// test plays it by hand; where the network is unlucky two endpoints talk.
+#include "tests/unit/ref/net.h"
+
+using namespace weft;
+using namespace weft::ref;
+using weft::ref::test::Fate;
+using weft::ref::test::Host;
+using weft::ref::test::Net;
+using weft::ref::test::Sent;
+using wire::Drop;
+using wire::Err;
+using wire::Opcode;
+
+namespace {
+
+Config config(std::uint32_t ports, std::uint32_t paths) {
+  Config c;
+  c.ports = ports;
+  c.paths = paths;
+  c.streams = 4;
+  c.mtu = 256;
+  c.rtt_init = 5 * kUs;
+  return c;
+}
+
+WorkRequest request(WrOp op, std::uint64_t id, std::uint32_t length) {
+  WorkRequest w;
+  w.op = op;
+  w.id = id;
+  w.local_va = w.remote_va = Host::kBase;
+  w.local_rkey = w.rkey = Net::kKey;
+  w.length = length;
+  return w;
+}
+
+/// An endpoint whose peer is the test.
+struct Victim {
+  explicit Victim(const Config& c) : host(1 << 20), end(c, host), scratch(16), peer(c, scratch) {
+    end.add_region(Net::kKey, Host::kBase, host.memory.size(), kRemoteRead | kRemoteWrite | kRemoteAtomic);
+  }
+  struct Link {
+    std::uint32_t conn;  // at the victim
+    std::uint16_t incarnation;
+    std::vector<std::uint32_t> next;  // PSN of the peer's next packet on each path
+    std::uint32_t first;              // the victim's first PSN
+  };
+  Link open(std::uint32_t caps = 0x1ff, std::uint16_t streams = 4) {
+    wire::Hello mine = peer.offer();
+    mine.caps = caps;
+    mine.streams = streams;
+    const wire::Hello answer = end.accept(mine, Peer{}, now);
+    REQUIRE(answer.refusal == wire::Refusal::NONE);
+    const std::size_t paths = std::size_t{mine.ports} * mine.paths;
+    return {answer.conn, answer.incarnation, std::vector<std::uint32_t>(paths, mine.psn), answer.psn};
+  }
+  Packet packet(const Link& l, Opcode op, std::uint8_t path = 0) const {
+    Packet p{};
+    p.opcode = op;
+    p.path = path;
+    p.incarnation = l.incarnation;
+    p.conn = l.conn;
+    p.timestamp = static_cast<std::uint32_t>(now / kNs);
+    return p;
+  }
+  /// Hands over a data packet with `payload` bytes, in memory of exactly that size.
+  void data(Link& l, Opcode op, std::uint16_t msg_no, std::uint32_t msg_len, std::uint32_t payload,
+            std::uint32_t rkey = Net::kKey, std::uint32_t value = 0, std::uint16_t stream = 0) {
+    Packet p = packet(l, op);
+    p.psn = l.next[0]++ & 0xffffff;
+    p.data = DataHeader{};
+    p.data.va = op == Opcode::SEND ? 0 : Host::kBase;
+    p.data.rkey = rkey;
+    p.data.msg_len = msg_len;
+    p.data.msg_no = msg_no;
+    p.data.value = value;
+    p.data.stream = stream;
+    const std::vector<std::uint8_t> bytes(payload);
+    p.payload_bytes = static_cast<std::uint16_t>(payload);
+    p.payload = payload != 0 ? bytes.data() : nullptr;
+    give(p);
+  }
+  /// An ack of everything below `base` (PSNs from the victim's first one), all of it delivered.
+  Packet ack(const Link& l, Opcode op, std::uint8_t path, std::uint32_t base) const {
+    Packet p = packet(l, op, path);
+    p.ack = AckHeader{};
+    p.ack.base = (l.first + base) & 0xffffff;
+    p.ack.hist.fill(~std::uint32_t{0});
+    p.ack.echo = p.timestamp;
+    p.ack.share = 1u << 30;
+    return p;
+  }
+  void give(const Packet& p) {
+    now += 100 * kNs;
+    end.on_packet(now, p.path / end.config().paths, p);
+  }
+  /// All that it has to say now.
+  std::vector<Packet> take() {
+    std::vector<Packet> out;
+    Packet p;
+    for (std::uint32_t port = 0; port < end.config().ports; ++port)
+      while (end.next_packet(now, port, p)) out.push_back(p);
+    return out;
+  }
+  static std::size_t count(const std::vector<Packet>& packets, Opcode op) {
+    return static_cast<std::size_t>(
+        std::count_if(packets.begin(), packets.end(), [op](const Packet& p) { return p.opcode == op; }));
+  }
+  std::size_t completions(Completed what) const {
+    return static_cast<std::size_t>(std::count_if(host.done.begin(), host.done.end(),
+                                                  [what](const Completion& c) { return c.what == what; }));
+  }
+  std::uint64_t drops(Drop why) const { return end.counters().drop[static_cast<unsigned>(why)]; }
+
+  Ps now = 10 * kUs;
+  Host host;
+  Endpoint end;
+  Host scratch;
+  Endpoint peer;
+};
+
+}  // namespace
+
+// ---- A peer that lies.
+
+TEST_CASE("ref: SENDs that all claim one receive complete no receive that was not posted", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  for (std::uint64_t id = 1; id <= 2; ++id)
+    REQUIRE(v.end.post_recv(l.conn, 0, id, Host::kBase, 64, v.now) == Err::OK);
+  for (const std::uint16_t n : {1, 2, 3}) v.data(l, Opcode::SEND, n, 4, 4, 1);
+  v.data(l, Opcode::SEND, 0, 4, 4, 0);
+  REQUIRE(v.completions(Completed::kRecv) == 2);
+  CHECK(v.host.done[0].id == 1);
+  CHECK(v.host.done[1].id == 2);
+  CHECK(v.drops(Drop::MSG) == 1);  // number 2; the rest went with it
+  v.end.close(l.conn, v.now);
+  CHECK(v.completions(Completed::kRecv) == 2);
+}
+
+TEST_CASE("ref: the packets of a SEND name one receive", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  for (std::uint64_t id = 1; id <= 2; ++id)
+    REQUIRE(v.end.post_recv(l.conn, 0, id, Host::kBase + 64 * id, 64, v.now) == Err::OK);
+  v.data(l, Opcode::SEND, 0, 8, 4, 0);
+  v.data(l, Opcode::SEND, 0, 8, 4, 1);
+  CHECK(v.drops(Drop::MSG) == 1);
+  CHECK(v.host.writes[128] == 0);
+}
+
+TEST_CASE("ref: a READ or an atomic that is cut short is refused", "[ref][hostile]") {
+  for (const Opcode op : {Opcode::READ, Opcode::FETCH_ADD, Opcode::COMPARE_SWAP}) {
+    Victim v(config(1, 1));
+    auto l = v.open();
+    v.data(l, op, 0, 8, 4);  // under ASan, reading the rest of the request is an error as well
+    v.data(l, op, 0, 8, 12);
+    CHECK(v.drops(Drop::MSG) == 1);
+    CHECK(v.drops(Drop::STREAM) == 1);
+    const auto said = v.take();
+    CHECK(Victim::count(said, Opcode::READ_DATA) + Victim::count(said, Opcode::ATOMIC_REPLY) == 0);
+    CHECK(Victim::count(said, Opcode::STREAM_ERROR) == 1);
+  }
+}
+
+TEST_CASE("ref: READs without end do not fill the responder's memory", "[ref][hostile]") {
+  for (const std::uint32_t length : {0u, 4096u}) {
+    Victim v(config(1, 1));
+    auto l = v.open();
+    for (std::uint16_t n = 0; n < 2000; ++n) v.data(l, Opcode::READ, n, length, 16);
+    CHECK(v.end.in_use() < 200);
+    CHECK(v.drops(Drop::MSG) > 0);
+    CHECK(v.end.counters().stream_failed == 1);
+  }
+}
+
+TEST_CASE("ref: packets larger than the MTU cost one error a stream", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  REQUIRE(v.end.post_recv(l.conn, 0, 1, Host::kBase, 64, v.now) == Err::OK);
+  for (unsigned n = 0; n < 2000; ++n) v.data(l, Opcode::WRITE, static_cast<std::uint16_t>(0u - n), 512, 512);
+  CHECK(v.end.in_use() < 100);
+  CHECK(v.completions(Completed::kRecv) == 1);
+}
+
+TEST_CASE("ref: fences without end are answered once a port", "[ref][hostile]") {
+  Victim v(config(2, 2));
+  const auto l = v.open();
+  for (unsigned n = 0; n < 1000; ++n) {
+    Packet p = v.packet(l, Opcode::FENCE);
+    p.psn = l.next[0];
+    v.end.on_packet(v.now, n % 2, p);
+  }
+  CHECK(Victim::count(v.take(), Opcode::FENCE_ANSWER) == 2);
+  Packet again = v.packet(l, Opcode::FENCE);
+  again.psn = l.next[0];
+  v.give(again);
+  CHECK(Victim::count(v.take(), Opcode::FENCE_ANSWER) == 1);
+}
+
+TEST_CASE("ref: an operation that the set-up did not agree on is not served", "[ref][hostile]") {
+  const auto without = [](wire::Cap cap) { return 0x1ffu & ~(1u << static_cast<unsigned>(cap)); };
+  {
+    Victim v(config(1, 1));
+    auto l = v.open(without(wire::Cap::ATOMIC));
+    v.data(l, Opcode::FETCH_ADD, 0, 8, 32);
+    CHECK(v.drops(Drop::MSG) == 1);
+    CHECK(v.host.writes[0] == 0);
+  }
+  {
+    Victim v(config(1, 1));
+    auto l = v.open(without(wire::Cap::FENCE));
+    Packet p = v.packet(l, Opcode::FENCE);
+    p.psn = l.next[0];
+    v.give(p);
+    CHECK(Victim::count(v.take(), Opcode::FENCE_ANSWER) == 0);
+  }
+}
+
+TEST_CASE("ref: a status in the ack of a last packet spoils nobody else's requests", "[ref][hostile]") {
+  Victim v(config(1, 2));
+  auto x = v.open(0x1ffu & ~(1u << static_cast<unsigned>(wire::Cap::STREAMS)));
+  auto y = v.open(0x1ff, 1);  // has fewer streams
+  REQUIRE(v.end.post(x.conn, 3, request(WrOp::kWrite, 1, 64), v.now) == Err::OK);
+  REQUIRE(v.end.post(y.conn, 0, request(WrOp::kWrite, 2, 64), v.now) == Err::OK);
+  std::uint8_t path_x = 0, path_y = 0;
+  for (const Packet& p : v.take())
+    if (p.opcode == Opcode::WRITE)
+      (p.incarnation == x.incarnation && p.data.stream == 3 ? path_x : path_y) = p.path;
+  Packet a = v.ack(x, Opcode::ACK, path_x, 1);
+  a.ack.status = static_cast<std::uint8_t>(Err::REMOTE_KEY);
+  v.give(a);
+  REQUIRE(v.host.done.size() == 1);  // it was delivered
+  CHECK(v.host.done[0].id == 1);
+  CHECK(v.host.done[0].status == Err::OK);
+  v.give(v.ack(y, Opcode::ACK, path_y, 1));
+  REQUIRE(v.host.done.size() == 2);
+  CHECK(v.host.done[1].id == 2);
+}
+
+// ---- Ends that owe the application something.
+
+TEST_CASE("ref: a stream that fails with many requests posted completes them all", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  const unsigned posted = 70'000;  // message numbers wrap
+  for (unsigned i = 0; i < posted; ++i)
+    REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, i, 0), v.now) == Err::OK);
+  v.data(l, Opcode::STREAM_ERROR, 0, 0, 0, 0, static_cast<std::uint32_t>(Err::REMOTE_KEY));
+  REQUIRE(v.completions(Completed::kRequest) == posted);
+  CHECK(v.host.done[0].status == Err::REMOTE_KEY);
+  CHECK(v.host.done[posted - 1].status == Err::FLUSHED);
+}
+
+TEST_CASE("ref: a READ that fails in the responder's memory leaves no receive posted", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  REQUIRE(v.end.post_recv(l.conn, 0, 7, Host::kBase, 64, v.now) == Err::OK);
+  v.host.bad_from = Host::kBase;
+  v.host.bad_to = Host::kBase + 64;
+  v.data(l, Opcode::READ, 0, 64, 16);
+  const auto said = v.take();
+  CHECK(Victim::count(said, Opcode::STREAM_ERROR) == 1);
+  REQUIRE(v.completions(Completed::kRecv) == 1);
+  CHECK(v.host.done[0].status == Err::FLUSHED);
+}
+
+TEST_CASE("ref: closing with packets of a failed stream under way leaves nothing behind", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  for (unsigned i = 0; i < 2; ++i)
+    REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, i, 700), v.now) == Err::OK);
+  REQUIRE(Victim::count(v.take(), Opcode::WRITE) >= 2);
+  v.data(l, Opcode::STREAM_ERROR, 0, 0, 0, 0, static_cast<std::uint32_t>(Err::REMOTE_KEY));
+  REQUIRE(v.completions(Completed::kRequest) == 2);
+  v.end.close(l.conn, v.now);
+  CHECK(v.end.in_use() == 0);
+}
+
+TEST_CASE("ref: the answer for an idle path does not stand for that of a busy one (W8)", "[ref][hostile]") {
+  Victim v(config(1, 2));
+  auto l = v.open();
+  REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, 1, 64), v.now) == Err::OK);
+  const auto sent = v.take();
+  REQUIRE(Victim::count(sent, Opcode::WRITE) == 1);
+  const std::uint8_t busy = sent[0].path, idle = busy ^ 1;
+  v.end.change_sport(l.conn, idle, v.now);
+  CHECK(Victim::count(v.take(), Opcode::FENCE) == 1);
+  // Now the connection fails: nothing more of it can be read.
+  WorkRequest bad = request(WrOp::kWrite, 2, 64);
+  bad.local_va = 0;
+  REQUIRE(v.end.post(l.conn, 0, bad, v.now) == Err::OK);
+  CHECK(Victim::count(v.take(), Opcode::FENCE) == 1);
+  v.give(v.ack(l, Opcode::FENCE_ANSWER, idle, 0));
+  v.end.on_timer(v.now);
+  CHECK(v.host.done.empty());
+  v.give(v.ack(l, Opcode::FENCE_ANSWER, busy, 0));
+  v.end.on_timer(v.now);
+  CHECK(v.completions(Completed::kRequest) == 2);
+  CHECK(v.completions(Completed::kConnection) == 1);
+}
+
+// ---- Paths, planes and clocks.
+
+TEST_CASE("ref: a fence that was lost for long still goes round all paths (W1)", "[ref][hostile]") {
+  Net net(config(2, 4));
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.now > 5 * kUs && (s.port == 1 || (s.packet.opcode == Opcode::FENCE && s.now < 400 * kMs));
+    return f;
+  };
+  for (unsigned i = 0; i < 64; ++i)
+    REQUIRE(net.end(0).post(a, 0, request(WrOp::kWrite, i, 4096), net.now()) == Err::OK);
+  net.run_for(400 * kMs);
+  REQUIRE(net.end(0).counters().fences_sent > 4 * 256);
+  REQUIRE(net.completions(0) < 64);
+  const bool all = net.run_until([&] { return net.completions(0) == 64; }, 50 * kMs);
+  INFO(net.end(0).state(a));
+  CHECK(all);
+}
+
+TEST_CASE("ref: who waits for a receive beside a dead plane is not failed", "[ref][hostile]") {
+  Config c = config(2, 4);
+  c.tuning.give_up = 20 * kMs;
+  Net net(c);
+  const auto [a, b] = net.open(0, 1);
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.port == 1 && s.now > 5 * kUs;
+    return f;
+  };
+  REQUIRE(net.end(0).post(a, 0, request(WrOp::kWrite, 1, 100'000), net.now()) == Err::OK);
+  net.run_for(50 * kMs);
+  REQUIRE(net.completions(0) == 1);
+  REQUIRE(net.end(0).counters().path_failed > 0);
+  REQUIRE(net.end(0).post(a, 0, request(WrOp::kSend, 2, 64), net.now()) == Err::OK);
+  net.run_for(100 * kMs);
+  REQUIRE(net.end(1).post_recv(b, 0, 1, Host::kBase, 64, net.now()) == Err::OK);
+  net.run_for(10 * kMs);
+  CHECK(net.completions(0, Completed::kConnection) == 0);
+  REQUIRE(net.completions(0) == 2);
+  CHECK(net.host(0).done[1].status == Err::OK);
+}
+
+TEST_CASE("ref: the only path in use dies: those that were never used take over", "[ref][hostile]") {
+  Config c = config(1, 4);
+  c.mtu = 1024;
+  c.line_mbps = 25'000;
+  c.rtt_init = 2 * kUs;  // cap of about one packet: one path
+  Net net(c);
+  net.delay = 500 * kNs;
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost =
+        s.packet.path == 0 && s.packet.opcode != Opcode::FENCE && s.packet.opcode != Opcode::FENCE_ANSWER;
+    return f;
+  };
+  REQUIRE(net.end(0).post(a, 0, request(WrOp::kWrite, 1, 20'000), net.now()) == Err::OK);
+  const bool done = net.run_until([&] { return net.completions(0) == 1; }, 5 * kMs);
+  INFO(net.end(0).state(a));
+  CHECK(done);
+}
+
+TEST_CASE("ref: a path in probation can be a scout", "[ref][hostile]") {
+  Net net(config(2, 1));
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.port == 1;
+    return f;
+  };
+  net.end(0).change_sport(a, 0, 0);  // so that the packet goes by the other one, which is dead
+  REQUIRE(net.end(0).post(a, 0, request(WrOp::kWrite, 1, 64), 0) == Err::OK);
+  const bool done = net.run_until([&] { return net.completions(0) == 1; }, 5 * kMs);
+  INFO(net.end(0).state(a));
+  CHECK(done);
+}
+
+TEST_CASE("ref: a probe repeated after an outage of any length is answered with its own clock",
+          "[ref][hostile]") {
+  for (const Ps outage : {1 * kMs, 2'500 * kMs, 3'500 * kMs, 5'000 * kMs}) {
+    Net net(config(1, 1));
+    const auto [a, b] = net.open(0, 1);
+    (void)b;
+    // Packet and tail probe arrive; what is said of them does not, and then nothing.
+    net.fate = [&](const Sent& s) {
+      Fate f;
+      f.lost = s.now < outage && (s.node == 1 || s.now > 1 * kUs);
+      return f;
+    };
+    REQUIRE(net.end(0).post(a, 0, request(WrOp::kWrite, 1, 64), net.now()) == Err::OK);
+    net.run_for(outage);
+    REQUIRE(net.end(1).counters().probes_taken == 1);
+    const bool done = net.run_until([&] { return net.completions(0) == 1; }, 50 * kMs);
+    INFO("outage of " << outage / kMs << " ms, " << net.end(0).state(a));
+    CHECK(done);
+  }
+}
+
+TEST_CASE("ref: a caller that comes seconds late stops no path's timer", "[ref][hostile]") {
+  for (const Ps late : {1'000 * kMs, 2'300 * kMs}) {
+    Victim v(config(1, 1));
+    auto l = v.open();
+    REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, 1, 64), v.now) == Err::OK);
+    const auto first = v.take();
+    REQUIRE(Victim::count(first, Opcode::PROBE) == 1);
+    v.now += late;
+    const Ps until = v.now + 100 * kMs;
+    std::size_t probes = 0;
+    while (v.now < until) {
+      v.end.on_timer(v.now);
+      probes += Victim::count(v.take(), Opcode::PROBE);
+      v.now = std::max(v.now + 1, v.end.next_timer());
+    }
+    CHECK(probes > 10);
+  }
+}
