@@ -13,7 +13,7 @@ namespace {
 inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
 inline constexpr std::uint32_t kKnownCaps = 0x1ff;
 inline constexpr std::uint32_t kMaxDistance = 128;
-inline constexpr double kMinFrame = 84;  // bytes that the smallest frame takes of a link
+inline constexpr double kMinFrame = 84;               // bytes that the smallest frame takes of a link
 inline constexpr std::uint32_t kFirstSport = 0xc000;  // dynamic ports
 inline constexpr std::uint32_t kMaxRecvs = 0x7fff;    // posted on a stream: credits are 16 bits wide
 

@@ -167,9 +167,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   // this path does not. Each further one that counts needs something sent later still. Scouts leave together
   // with the repetition of a probe, so they speak of the probes before it.
   const std::uint32_t quarter = c.tx_port[port_of(path)].srtt / 4;
-  const auto acked_after = [&](std::uint32_t ts) {
-    return c.acked > time_of(now, ts) + Ps{quarter} * kNs;
-  };
+  const auto acked_after = [&](std::uint32_t ts) { return c.acked > time_of(now, ts) + Ps{quarter} * kNs; };
   if (!config.tuning.evidence || acked_after(t.judged_ts)) {
     if (t.unanswered < 31) t.unanswered = t.unanswered + 1;
     if (t.judged_ts == t.probe_ts || acked_after(t.probe_ts)) t.probe_out = 0;  // the next one is judged
