@@ -30,7 +30,7 @@ struct Tuning {
   double loss_rtts = 3;    // bytes lost count as marked above so many smallest RTTs
   // Receiver's share.
   bool share = true;
-  double share_fill = 0.99;   // of the line, over all senders
+  double share_fill = 1.0;    // of the line, over all senders
   double share_drain = 0.25;  // less of it per CE fraction above share_ce
   double share_ce = 0.3;
   double share_used = 0.8;     // a sender below this part of its grant is limited by itself

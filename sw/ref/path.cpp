@@ -103,13 +103,12 @@ void Endpoint::Impl::set_state(std::uint32_t conn, std::uint32_t path, PathState
   TxPath& t = c.tx[path];
   TxPort& tp = c.tx_port[port_of(path)];
   const auto old = static_cast<PathState>(t.state);
-  const auto apart = [](PathState s) { return s == PathState::kSuspect || s == PathState::kFencing; };
   if (apart(old) && !apart(state)) tp.inflight += c.inflight[path];
   if (!apart(old) && apart(state)) tp.inflight -= c.inflight[path];
   t.state = static_cast<std::uint32_t>(state);
   const std::uint64_t mask = std::uint64_t{1} << index_of(path);
   if (state == PathState::kGood || state == PathState::kProbation) {
-    tp.blocked &= ~mask;
+    if (t.unsettled() < wire::kMaxUnsettled) tp.blocked &= ~mask;
   } else {
     tp.blocked |= mask;
     tp.tails &= ~mask;
@@ -304,8 +303,9 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
 
 void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
   Impl& e = *impl_;
+  if (conn >= e.conns.size()) return;
   Conn& c = e.conns[conn];
-  if (c.state != ConnState::kOpen || !Impl::has_fence(c)) return;
+  if (c.state != ConnState::kOpen || !Impl::has_fence(c) || path >= e.num_paths()) return;
   TxPath& t = c.tx[path];
   if (!t.confirmed) return;
   t.move = 1;

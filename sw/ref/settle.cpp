@@ -33,7 +33,7 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
   double& loss = ports[port].loss;
   // Bytes on a suspect or fenced path have been taken out of the port's account already.
   const auto state = static_cast<PathState>(t.state);
-  const bool counted = state != PathState::kSuspect && state != PathState::kFencing;
+  const bool counted = !apart(state);
   for (std::uint32_t psn = t.base; psn != base; psn = (psn + 1) & kPsnMask) {
     const std::uint32_t back = (base - 1 - psn) & kPsnMask;
     const bool there = arrived(ack, back);
@@ -228,7 +228,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
         update_cap(conn, port);
       }
     }
-    if (!has_cap(c, wire::Cap::STREAMS)) why = static_cast<wire::Err>(a.status);
+    if (!has_cap(c, wire::Cap::STREAMS)) why = known_error(a.status);
     learn_credits(conn, a.stream, a.credits);
   }
   for (unsigned i = 0; i < a.block_count; ++i) {

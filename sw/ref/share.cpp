@@ -17,8 +17,11 @@ void Endpoint::Impl::share_roll(Ps now, Port& port, std::uint32_t number) {
   std::size_t kept = 0;
   port.limited = 0;
   port.reserved = 0;
+  // Nothing came for a round and more: all that is known is of another time.
+  const bool stale = now > port.epoch_end + (port.epoch_end - port.epoch_start);
   for (const std::uint32_t conn : port.senders) {
     RxPort& r = conns[conn].rx_port[number];
+    if (stale) r.bytes_now = r.bytes_last = 0;
     if (r.bytes_now == 0 && (r.bytes_last == 0 || r.leaving)) {
       r = RxPort{};
       continue;

@@ -23,6 +23,17 @@ constexpr std::int32_t clock_diff(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b);
 }
 
+/// An error that a peer names; what no table has is an operation it does not know.
+constexpr wire::Err known_error(std::uint32_t code) {
+  const auto e = static_cast<wire::Err>(code);
+  return code <= 0xff && wire::name(e) != nullptr ? e : wire::Err::REMOTE_OP;
+}
+
+/// Bytes in flight on such a path do not count in its port's cap: they may stay there for long (W-CC-001).
+constexpr bool apart(PathState s) {
+  return s == PathState::kSuspect || s == PathState::kFencing || s == PathState::kFailed;
+}
+
 /// Sending side of a path. Window and bytes in flight are in arrays of their own (Conn::cwnd, inflight): the
 /// choice of a path scans them.
 struct TxPath {

@@ -57,8 +57,7 @@ class Writes {
   void post(unsigned count = 1, std::uint16_t stream = 0) {
     for (unsigned i = 0; i < count; ++i, ++posted) {
       const std::uint64_t at = std::uint64_t{posted} * slot_;
-      REQUIRE(net_.end(0).post(conn_, stream, write_of(posted, at, at, bytes_), net_.now()) ==
-              wire::Err::OK);
+      REQUIRE(net_.end(0).post(conn_, stream, write_of(posted, at, at, bytes_), net_.now()) == wire::Err::OK);
     }
   }
   bool there(std::uint64_t id) const {

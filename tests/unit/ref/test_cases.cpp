@@ -57,8 +57,10 @@ TEST_CASE("ref: the last packet lost costs a round trip, not a timeout (case tra
       Fate f;
       if (s.node != 0 || !s.packet.is_data()) return f;
       ++count;
-      if (s.packet.data.retx) f.lost = resend && ++resends == 2;
-      else f.lost = resend ? count > 6 : count == 8;
+      if (s.packet.data.retx)
+        f.lost = resend && ++resends == 2;
+      else
+        f.lost = resend ? count > 6 : count == 8;
       return f;
     };
     w.post();
@@ -294,8 +296,7 @@ TEST_CASE("ref: sustained loss to one peer fails that connection only, told once
     REQUIRE(net.end(0).post(bad, i % 2, write_of(i, 0, 0x1000, 8000), net.now()) == wire::Err::OK);
   unsigned posted = 0;
   while (net.now() < 12 * kMs) {
-    REQUIRE(net.end(0).post(good, 0, write_of(1000 + posted++, 0, 0x1000, 2000), net.now()) ==
-            wire::Err::OK);
+    REQUIRE(net.end(0).post(good, 0, write_of(1000 + posted++, 0, 0x1000, 2000), net.now()) == wire::Err::OK);
     net.run_for(50 * kUs);
   }
   REQUIRE(net.settle());
@@ -486,7 +487,9 @@ TEST_CASE("ref: a long run with loss on three hosts does not lock up (case trans
                                      net.now()) == wire::Err::OK);
     const unsigned each = (round + 1) * 8;
     REQUIRE(net.run_until(
-        [&] { return net.completions(0) >= each && net.completions(1) >= each && net.completions(2) >= each; },
+        [&] {
+          return net.completions(0) >= each && net.completions(1) >= each && net.completions(2) >= each;
+        },
         50 * kMs));
     net.run_for(static_cast<Ps>(rng.below(2 * kMs)));
   }

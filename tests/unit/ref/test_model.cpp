@@ -102,7 +102,7 @@ Schedule draw(std::uint64_t seed) {
 }
 
 std::string text(const Schedule& s) {
-  static constexpr const char* kOps[] = {"SEND", "SEND_IMM", "WRITE",     "WRITE_IMM",
+  static constexpr const char* kOps[] = {"SEND",         "SEND_IMM", "WRITE",     "WRITE_IMM",
                                          "WRITE_SIGNAL", "READ",     "FETCH_ADD", "COMPARE_SWAP"};
   static constexpr const char* kBlows[] = {"lost", "late by", "twice, copy late by", "corrupt", "marked"};
   std::ostringstream out;
@@ -118,8 +118,10 @@ std::string text(const Schedule& s) {
       case Step::kMove: out << "  node " << +a.node << " moves path " << +a.what << "\n"; break;
       case Step::kDown:
         out << "  plane " << +a.what << " is down "
-            << (a.node == 2 ? "both ways" : a.node == 0 ? "from node 0" : "from node 1") << " for " << a.value
-            << " ns\n";
+            << (a.node == 2   ? "both ways"
+                : a.node == 0 ? "from node 0"
+                              : "from node 1")
+            << " for " << a.value << " ns\n";
         break;
       case Step::kRun: out << "  run for " << a.value << " ns\n"; break;
     }
@@ -181,7 +183,7 @@ class Run {
     WrOp op;
     std::uint16_t stream;
     std::uint32_t length;
-    unsigned number;    // of the node's requests
+    unsigned number;  // of the node's requests
     unsigned in_stream;
     unsigned take = 0;  // SEND, WRITE_IMM: number of the receive
     std::uint64_t add = 0;
@@ -395,7 +397,8 @@ Schedule shrink(Schedule s) {
     const auto without = [&](auto& list, std::size_t i, std::size_t n) {
       Schedule less = s;
       auto& out = list(less);
-      out.erase(out.begin() + static_cast<std::ptrdiff_t>(i), out.begin() + static_cast<std::ptrdiff_t>(i + n));
+      out.erase(out.begin() + static_cast<std::ptrdiff_t>(i),
+                out.begin() + static_cast<std::ptrdiff_t>(i + n));
       if (run(less).empty()) return false;
       s = std::move(less);
       return smaller = true;
@@ -407,8 +410,8 @@ Schedule shrink(Schedule s) {
         if (n <= 1) break;
       }
     };
-    pass([](Schedule& x) -> auto& { return x.strikes; });
-    pass([](Schedule& x) -> auto& { return x.acts; });
+    pass([](Schedule & x) -> auto& { return x.strikes; });
+    pass([](Schedule & x) -> auto& { return x.acts; });
   }
   return s;
 }

@@ -213,8 +213,7 @@ TEST_CASE("ref: epochs change at most 254 times in the life of a packet (W4)", "
     net.run_for(200 * kNs);
   }
   CHECK(opened.size() > 256);
-  for (std::size_t i = 254; i < opened.size(); ++i)
-    CHECK(opened[i] - opened[i - 254] > c.tuning.packet_life);
+  for (std::size_t i = 254; i < opened.size(); ++i) CHECK(opened[i] - opened[i - 254] > c.tuning.packet_life);
   REQUIRE(net.settle());
   w.check();
 }
@@ -353,8 +352,7 @@ TEST_CASE("ref: both ends fail the same path at once", "[ref][rules]") {
   CHECK(std::equal(source0.begin(), source0.begin() + 0x20000, net.host(1).memory.begin() + 0x40000));
   CHECK(std::equal(source1.begin(), source1.begin() + 0x20000, net.host(0).memory.begin() + 0x40000));
   net.run_for(3 * kMs);
-  for (unsigned n = 0; n < 2; ++n)
-    CHECK(net.end(n).path_state(n == 0 ? a : b, 0) != PathState::kFencing);
+  for (unsigned n = 0; n < 2; ++n) CHECK(net.end(n).path_state(n == 0 ? a : b, 0) != PathState::kFencing);
 }
 
 TEST_CASE("ref: a packet is acked only when memory has it (W7)", "[ref][rules]") {
@@ -535,8 +533,7 @@ TEST_CASE("ref: a receiver that restarts costs a sender with old state an error 
   CHECK(net.host(1).writes == before);
   CHECK(drops(net, 1, Drop::INCARNATION) > 0);
   for (unsigned i = 0; i < 20; ++i)
-    REQUIRE(net.end(2).post(third, 0, write_of(i, 0, 0x40000 + i * 2048, 2048), net.now()) ==
-            wire::Err::OK);
+    REQUIRE(net.end(2).post(third, 0, write_of(i, 0, 0x40000 + i * 2048, 2048), net.now()) == wire::Err::OK);
   REQUIRE(net.run_until([&] { return net.completions(0, Completed::kConnection) == 1; }, 50 * kMs));
   CHECK(net.completions(0) == w.posted);
   CHECK(net.completions(2) == 20);

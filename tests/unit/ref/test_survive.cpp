@@ -375,7 +375,8 @@ TEST_CASE("ref: messages nobody asked for are counted and change nothing", "[ref
   // B posts one WRITE so that A has seen a PSN of B's path 0.
   Packet real{};
   l.net.fate = [&](const Sent& s) {
-    if (s.node == 1 && s.port == 0 && (s.packet.is_data() || s.packet.opcode == Opcode::PROBE)) real = s.packet;
+    if (s.node == 1 && s.port == 0 && (s.packet.is_data() || s.packet.opcode == Opcode::PROBE))
+      real = s.packet;
     return Fate{};
   };
   REQUIRE(l.net.end(1).post(l.other, 0, write_of(1, 0, 0x40000, 8), l.net.now()) == wire::Err::OK);
@@ -403,16 +404,16 @@ TEST_CASE("ref: messages nobody asked for are counted and change nothing", "[ref
     l.say(p);
   };
   const auto msg = l.drop(Drop::MSG);
-  say(Opcode::READ_DATA, 0, 3, 0);         // nobody asked
-  say(Opcode::ATOMIC_REPLY, 1, 0, 0);      // nobody asked
+  say(Opcode::READ_DATA, 0, 3, 0);     // nobody asked
+  say(Opcode::ATOMIC_REPLY, 1, 0, 0);  // nobody asked
   CHECK(l.drop(Drop::MSG) == msg + 2);
-  say(Opcode::STREAM_ERROR, 0, 5000, 7);   // of a message that never was
-  say(Opcode::STREAM_ERROR, 0, 3, 0);      // without an error
-  say(Opcode::STREAM_ERROR, 0, 3, 0x1234); // with one that is none
+  say(Opcode::STREAM_ERROR, 0, 5000, 7);    // of a message that never was
+  say(Opcode::STREAM_ERROR, 0, 3, 0);       // without an error
+  say(Opcode::STREAM_ERROR, 0, 3, 0x1234);  // with one that is none
   CHECK(l.drop(Drop::MSG) == msg + 4);
-  say(Opcode::WRITE, 0, 40000, 0);         // far outside of the window of messages
+  say(Opcode::WRITE, 0, 40000, 0);  // far outside of the window of messages
   CHECK(l.drop(Drop::MSG) == msg + 5);
-  say(Opcode::WRITE, 777, 0, 0);           // no such stream
+  say(Opcode::WRITE, 777, 0, 0);  // no such stream
   CHECK(l.drop(Drop::STREAM) == 1);
   say(Opcode::CREDIT, 0, 0, 0x8000);
   CHECK(std::equal(memory.begin(), memory.begin() + 0x10000, l.net.host(0).memory.begin()));
@@ -487,9 +488,9 @@ TEST_CASE("ref: a peer that lies at random never breaks anything", "[ref][lies]"
     if (rng.chance(0.1)) p.timestamp = near(p.timestamp);
     p.ce = rng.chance(0.2);
     if (rng.chance(0.4)) {
-      constexpr Opcode kOps[] = {Opcode::SEND,       Opcode::SEND_IMM,     Opcode::WRITE,
-                                 Opcode::WRITE_IMM,  Opcode::WRITE_SIGNAL, Opcode::READ,
-                                 Opcode::FETCH_ADD,  Opcode::COMPARE_SWAP, Opcode::READ_DATA,
+      constexpr Opcode kOps[] = {Opcode::SEND,         Opcode::SEND_IMM,     Opcode::WRITE,
+                                 Opcode::WRITE_IMM,    Opcode::WRITE_SIGNAL, Opcode::READ,
+                                 Opcode::FETCH_ADD,    Opcode::COMPARE_SWAP, Opcode::READ_DATA,
                                  Opcode::ATOMIC_REPLY, Opcode::STREAM_ERROR, Opcode::CREDIT};
       if (!p.is_data()) p.data = {};
       p.opcode = kOps[rng.below(std::size(kOps))];
