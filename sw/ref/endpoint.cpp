@@ -51,6 +51,7 @@ wire::Opcode opcode_of(WrOp op) {
 Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed) {
   if (!possible(c)) std::abort();
   ports.resize(c.ports);
+  per_path = (65536 + c.paths - 1) / c.paths;
   line = c.line_mbps / 8000.0;
   line_share = static_cast<std::uint32_t>(line * 65536);
   pkt = c.mtu + c.overhead;

@@ -100,6 +100,7 @@ struct Counters {
   std::uint64_t data_sent, data_bytes, resent, acks_sent, acks_doubled, probes_sent, fences_sent,
       answers_sent;
   std::uint64_t data_taken, probes_taken, acks_taken, delivered, lost, marked_bytes;
+  std::uint64_t stale_data;  // data of drop[STALE]: settled as lost, or taken, before it came
   std::uint64_t tail_probes, timer_probes, scouts, path_failed, path_back, conn_failed, stream_failed;
   std::uint64_t drop[32];                         // by wire::Drop
   std::uint64_t refused_share, refused_counters;  // lies of a peer that were contained

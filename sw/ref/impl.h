@@ -80,6 +80,7 @@ struct Endpoint::Impl {
   std::uint64_t random = 0;
   std::vector<std::uint32_t> done_queues;  // scratch: streams whose oldest message may be done
   std::vector<std::uint8_t> staging;       // payload of the packet handed out last
+  std::uint32_t per_path;                  // of port_of()
   double line;                             // byte/ns
   std::uint32_t line_share;                // line in the unit of shares
   std::uint32_t pkt;                       // full packet as windows count it
@@ -89,8 +90,11 @@ struct Endpoint::Impl {
   /// When a clock of the last 4 s was read. Kept for longer, a clock says nothing: it wraps.
   static Ps time_of(Ps now, std::uint32_t ts) { return (now / kNs - Ps{clock(now) - ts}) * kNs; }
   std::uint64_t draw();
-  std::uint32_t port_of(std::uint32_t path) const { return path / config.paths; }
-  std::uint32_t index_of(std::uint32_t path) const { return path % config.paths; }
+  // path / config.paths. Exact, for both are at most 256: with per_path = 65536 / paths rounded up the
+  // product is too large by less than path * paths < 65536, and path / paths is at least 1 / paths below its
+  // next whole.
+  std::uint32_t port_of(std::uint32_t path) const { return path * per_path >> 16; }
+  std::uint32_t index_of(std::uint32_t path) const { return path - port_of(path) * config.paths; }
   std::uint32_t num_paths() const { return config.ports * config.paths; }
   void drop(wire::Drop reason) { ++count.drop[static_cast<unsigned>(reason)]; }
 

@@ -39,6 +39,17 @@ constexpr std::uint32_t reverse(std::uint32_t x) {
   return __builtin_bswap32(x);
 }
 
+/// History anchored at base: what lies above it is not settled.
+std::array<std::uint64_t, 4> settled_history(const RxPath& r) {
+  std::array<std::uint64_t, 4> h = r.hist;
+  for (std::uint32_t hold = r.hold; hold != 0;) {
+    const std::uint32_t n = std::min(hold, 63u);
+    for (unsigned i = 0; i < 4; ++i) h[i] = h[i] >> n | (i < 3 ? h[i + 1] : ~std::uint64_t{0}) << (64 - n);
+    hold -= n;
+  }
+  return h;
+}
+
 }  // namespace
 
 /// The path owes an ack. It goes at once when it says that something was lost, answers a probe or ends a
@@ -101,10 +112,8 @@ bool Endpoint::Impl::build_ack(std::uint32_t conn, std::uint32_t port, Packet& o
     const bool here = path == main || (blocks && out.ack.block_count < out.ack.blocks.size());
     if (here && path != main) {
       AckBlock& b = out.ack.blocks[out.ack.block_count++];
-      Packet full;
-      fill_ack(conn, path, full);
-      b = {full.ack.base, full.ack.ce_bytes & 0xffffff, full.ack.hist[0], static_cast<std::uint8_t>(path),
-           static_cast<std::uint8_t>(r.epoch)};
+      b = {r.base(), r.ce_bytes & 0xffffff, reverse(static_cast<std::uint32_t>(settled_history(r)[0])),
+           static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(r.epoch)};
     }
     if (here && !(r.gap && lossy)) {
       r.due = r.gap = 0;
@@ -134,16 +143,12 @@ void Endpoint::Impl::fill_ack(std::uint32_t conn, std::uint32_t path, Packet& ou
   a.credits =
       r.stream + 1u < c.streams.size() ? static_cast<std::uint16_t>(c.streams[r.stream].recvs.posted()) : 0;
   a.status = static_cast<std::uint8_t>(c.told);
-  // Anchored at base: what lies above it is not settled. Cut behind its last zero.
-  std::array<std::uint64_t, 4> h = r.hist;
-  for (std::uint32_t hold = r.hold; hold != 0;) {
-    const std::uint32_t n = std::min(hold, 63u);
-    for (unsigned i = 0; i < 4; ++i) h[i] = h[i] >> n | (i < 3 ? h[i + 1] : ~std::uint64_t{0}) << (64 - n);
-    hold -= n;
-  }
   a.block_count = 0;
   a.hist_words = 0;
-  for (unsigned w = 0; w < wire::kHistWords; ++w) {
+  a.hist.fill(~std::uint32_t{0});
+  const std::array<std::uint64_t, 4> h = settled_history(r);
+  if ((h[0] & h[1] & h[2] & h[3]) == ~std::uint64_t{0}) return;  // nothing lost: no word of it travels
+  for (unsigned w = 0; w < wire::kHistWords; ++w) {              // cut behind its last zero
     a.hist[w] = reverse(static_cast<std::uint32_t>(h[w / 2] >> (w % 2 * 32)));
     if (a.hist[w] != ~std::uint32_t{0}) a.hist_words = static_cast<std::uint8_t>(w + 1);
   }
@@ -175,7 +180,9 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     const auto back = static_cast<std::uint32_t>(-ahead - 1);
     if (back >= r.hold || test(r.hist, back)) {
       drop(Drop::STALE);
-      if (!is_data) {          // W3: dropped, but answered
+      if (is_data) {
+        ++count.stale_data;
+      } else {                 // W3: dropped, but answered
         r.echo = p.timestamp;  // though older it may look: clocks wrap while a path is silent
         ack_due(conn, p.path, false, true);
       }

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -19,6 +21,9 @@
 #include "sw/tools/command_line.h"
 #include "sw/tools/commands.h"
 #include "tb/eval/report.h"
+#ifdef WEFT_MPI
+#include "tb/sim/mpi_ranks.h"
+#endif
 
 namespace weft::tools {
 namespace {
@@ -28,8 +33,17 @@ using namespace weft::eval;
 
 struct Options {
   std::vector<std::string> scenarios;
-  std::optional<std::string> loss, seed, planes, paths, size, threads, body;
+  std::optional<std::string> loss, seed, planes, paths, size, threads, sim_threads, body;
   std::optional<std::string> json, csv, plots;
+  bool speed = false;
+};
+
+/// All that is wanted, read and found good; files are open on the rank that writes them.
+struct Work {
+  std::vector<EvalConfig> configs;
+  unsigned at_a_time = 1;
+  Machine machine;
+  std::optional<OutputFile> json, csv;
 };
 
 int bad_input(const std::string& text) {
@@ -69,7 +83,16 @@ Status draw(const std::string& json, const std::string& folder) {
   return {};
 }
 
-int run(const Options& o, int argc, char** argv) {
+Result<unsigned> threads_of(const char* flag, const std::string& text) {
+  const auto values = list_of(flag, text, 1, 256, true, "an integer from 1 to 256");
+  if (!values.ok() || values.value().size() != 1)
+    return Status::error(fmt::format("{} = {}: expected an integer from 1 to 256", flag, text));
+  return static_cast<unsigned>(values.value()[0]);
+}
+
+Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
+  Work work;
+  work.machine.ranks = ranks;
   Overrides over;
   const struct {
     const char* flag;
@@ -87,12 +110,12 @@ int run(const Options& o, int argc, char** argv) {
   for (const auto& l : lists) {
     if (!l.text) continue;
     auto values = list_of(l.flag, *l.text, l.low, l.high, l.whole, l.expected);
-    if (!values.ok()) return bad_input(values.error());
+    if (!values.ok()) return values.status();
     l.values = values.take();
   }
   if (o.seed) {
     auto values = list_of("--seed", *o.seed, 0, 9007199254740992.0, true, "integers from 0: 1,2,3");
-    if (!values.ok()) return bad_input(values.error());
+    if (!values.ok()) return values.status();
     over.seeds.emplace(values.value().begin(), values.value().end());
   }
   if (o.body) {
@@ -101,54 +124,82 @@ int run(const Options& o, int argc, char** argv) {
       const size_t comma = std::min(o.body->find(',', at), o.body->size());
       auto body = parse_body(o.body->substr(at, comma - at));
       if (!body.ok())
-        return bad_input(fmt::format("--body = {}: expected some of {}", *o.body, body.error()));
+        return Status::error(fmt::format("--body = {}: expected some of {}", *o.body, body.error()));
       over.bodies->push_back(body.value());
       at = comma + 1;
     }
   }
-  unsigned threads = std::max(1U, std::thread::hardware_concurrency());
+  if (o.sim_threads) {
+    auto threads = threads_of("--sim-threads", *o.sim_threads);
+    if (!threads.ok()) return threads.status();
+    work.machine.threads = threads.value();
+  }
+  // All ranks make the same calls in the same order, so they do one run after the other.
+  if (ranks == nullptr)
+    work.at_a_time = std::max(1U, std::thread::hardware_concurrency() / work.machine.threads);
   if (o.threads) {
-    auto values = list_of("--threads", *o.threads, 1, 256, true, "an integer from 1 to 256");
-    if (!values.ok() || values.value().size() != 1)
-      return bad_input(fmt::format("--threads = {}: expected an integer from 1 to 256", *o.threads));
-    threads = static_cast<unsigned>(values.value()[0]);
+    auto threads = threads_of("--threads", *o.threads);
+    if (!threads.ok()) return threads.status();
+    if (ranks != nullptr && threads.value() != 1)
+      return Status::error(fmt::format("--threads = {}: expected 1 with MPI ranks", *o.threads));
+    work.at_a_time = threads.value();
   }
 
-  std::vector<EvalConfig> configs;
   for (const std::string& file : o.scenarios) {
     auto config = load_eval(file, over);
-    if (!config.ok()) return bad_input(config.error());
-    configs.push_back(config.take());
+    if (!config.ok()) return config.status();
+    work.configs.push_back(config.take());
   }
-  std::optional<OutputFile> json, csv;
+  if (ranks != nullptr && ranks->rank() != 0) return work;
   for (const auto& [flag, path, file] :
-       {std::tuple{"--json", &o.json, &json}, std::tuple{"--csv", &o.csv, &csv}}) {
+       {std::tuple{"--json", &o.json, &work.json}, std::tuple{"--csv", &o.csv, &work.csv}}) {
     if (!*path) continue;
     auto created = OutputFile::create(flag, **path);
-    if (!created.ok()) return bad_input(created.error());
+    if (!created.ok()) return created.status();
     file->emplace(created.take());
   }
   if (o.plots) {
     std::error_code error;
     fs::create_directories(*o.plots, error);
-    if (error) return bad_input(fmt::format("--plots = {}: cannot be made: {}", *o.plots, error.message()));
+    if (error)
+      return Status::error(fmt::format("--plots = {}: cannot be made: {}", *o.plots, error.message()));
   }
+  return work;
+}
 
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const auto results = run_all(std::move(configs), threads, [&](size_t done, size_t all) {
-    if (terminal) std::fprintf(stderr, "\r\033[K%zu of %zu runs", done, all);
-  });
+int run(const Options& o, tb::Ranks* ranks, int argc, char** argv) {
+  auto prepared = prepare(o, ranks);
+  const bool first = ranks == nullptr || ranks->rank() == 0;
+  if (ranks != nullptr) {  // nobody starts unless all can; the lowest that cannot tells why
+    const tb::Ps refusing = ranks->minimum(prepared.ok() ? tb::kNever : ranks->rank());
+    if (refusing != tb::kNever) return refusing == ranks->rank() ? bad_input(prepared.error()) : kBadInput;
+  } else if (!prepared.ok()) {
+    return bad_input(prepared.error());
+  }
+  Work work = prepared.take();
+
+  const bool terminal = first && isatty(STDERR_FILENO) != 0;
+  const auto results = run_all(
+      std::move(work.configs), work.at_a_time,
+      [&](size_t done, size_t all) {
+        if (terminal) std::fprintf(stderr, "\r\033[K%zu of %zu runs", done, all);
+      },
+      work.machine);
   if (terminal) std::fputs("\r\033[K", stderr);
-  const std::vector<Row> rows = rows_of(results);
+  const std::vector<double> peaks = peak_gib(ranks);
+  const std::string why = failure_of(results);
+  if (!first) return why.empty() ? kOk : kFailed;
+  const std::vector<Row> rows = rows_of(results, std::accumulate(peaks.begin(), peaks.end(), 0.0));
   std::fputs(table_of(results, rows).c_str(), stdout);
+  if (o.speed) std::fputs(speed_of(results, peaks).c_str(), stdout);
 
   std::string command = "weft";
   for (int i = 0; i < argc; ++i) command += std::string(" ") + argv[i];
   const std::string text = json_of(results, rows, command);
-  if (json)
-    if (Status s = json->write(text); !s.ok()) return bad_input(s.text());
-  if (csv)
-    if (Status s = csv->write(csv_of(results)); !s.ok()) return bad_input(s.text());
+  if (work.json)
+    if (Status s = work.json->write(text); !s.ok()) return bad_input(s.text());
+  if (work.csv)
+    if (Status s = work.csv->write(csv_of(results)); !s.ok()) return bad_input(s.text());
   if (o.plots) {
     auto data = OutputFile::create("--plots", (fs::path(*o.plots) / "eval.json").string());
     if (!data.ok()) return bad_input(data.error());
@@ -160,7 +211,7 @@ int run(const Options& o, int argc, char** argv) {
       return kFailed;
     }
   }
-  if (const std::string why = failure_of(results); !why.empty()) {
+  if (!why.empty()) {
     std::printf("FAILED: %s\nrerun: %s\n", why.c_str(), command.c_str());
     return kFailed;
   }
@@ -187,11 +238,20 @@ int eval_command(int argc, char** argv) {
   app.add_option("--size", o.size, "bytes of a flow or message");
   app.add_option("--body", o.body, "some of weft, rocev2, rocev2_pfc");
   app.add_option("--threads", o.threads, "runs at a time; does not change results");
+  app.add_option("--sim-threads", o.sim_threads, "threads of each run; does not change results");
   app.add_option("--json", o.json, "all figures (JSON)");
   app.add_option("--csv", o.csv, "all figures, a line each (CSV)");
   app.add_option("--plots", o.plots, "folder for PNG and SVG plots, and the figures they show");
+  app.add_flag("--speed", o.speed, "also tell hosts, events a second and peak memory");
   if (const int end = parse(app, "weft eval", argc, argv); end >= 0) return end;
-  return run(o, argc, argv);
+#ifdef WEFT_MPI
+  // What mpirun sets: Open MPI, and the PMI of others. Started by hand it is one program like any other.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr) {
+    tb::MpiRanks ranks(&argc, &argv);
+    return run(o, &ranks, argc, argv);
+  }
+#endif
+  return run(o, nullptr, argc, argv);
 }
 
 }  // namespace weft::tools

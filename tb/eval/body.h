@@ -45,7 +45,9 @@ class Events {
 struct BodyCounts {
   uint64_t data_sent = 0;
   uint64_t resent = 0;
-  uint64_t needless = 0;   // resent packets whose intact copy the receiver had taken before
+  // Resends of packets that the network had not lost, told where one of the two copies is dropped: Weft's
+  // receiver drops the original, late and settled as lost; RoCEv2's the resend, for it has the original.
+  uint64_t needless = 0;
   uint64_t discarded = 0;  // intact data that the receiver did not take
   uint64_t acks_sent = 0;
   uint64_t others_sent = 0;  // probes, fences, congestion notices

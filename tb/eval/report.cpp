@@ -152,13 +152,6 @@ Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
 }
 
-// Of this process, so far: all runs together.
-double peak_gib() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / (1 << 20);
-}
-
 double cpu_of(const BodyResult& b) {
   double cpu = 0;
   for (const RunResult& run : b.runs) cpu += run.cpu_s;
@@ -167,8 +160,20 @@ double cpu_of(const BodyResult& b) {
 
 }  // namespace
 
-std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned threads,
-                                    const std::function<void(size_t, size_t)>& progress) {
+std::vector<double> peak_gib(tb::Ranks* ranks) {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  std::vector<uint64_t> kib(ranks != nullptr ? ranks->count() : 1);
+  kib[ranks != nullptr ? ranks->rank() : 0] = static_cast<uint64_t>(usage.ru_maxrss);
+  if (ranks != nullptr) ranks->sum(kib);
+  std::vector<double> gib;
+  for (uint64_t k : kib) gib.push_back(static_cast<double>(k) / (1 << 20));
+  return gib;
+}
+
+std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at_a_time,
+                                    const std::function<void(size_t, size_t)>& progress,
+                                    const Machine& machine) {
   std::vector<ScenarioResult> results;
   std::vector<Job> jobs;
   for (EvalConfig& c : configs) {
@@ -193,13 +198,13 @@ std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned th
       ScenarioResult& r = results[j.config];
       PointResult& p = r.points[j.point];
       p.bodies[j.body].runs[j.seed] =
-          run_one(at_point(r.config, p.point), p.bodies[j.body].body, r.config.seeds[j.seed]);
+          run_one(at_point(r.config, p.point), p.bodies[j.body].body, r.config.seeds[j.seed], machine);
       std::lock_guard lock(telling);
       progress(++done, jobs.size());
     }
   };
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+  for (unsigned i = 1; i < at_a_time; ++i) others.emplace_back(work);
   work();
   for (std::thread& t : others) t.join();
 
@@ -226,7 +231,7 @@ std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned th
   return results;
 }
 
-std::vector<Row> rows_of(const std::vector<ScenarioResult>& results) {
+std::vector<Row> rows_of(const std::vector<ScenarioResult>& results, double rss_gib) {
   std::vector<Row> rows;
   for (const ScenarioResult& r : results) {
     for (const Goal& g : r.config.goals) {
@@ -251,7 +256,7 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results) {
         row.bound = g.bound.value_or(value_of(p.bound, g.metric));
         for (const BodyResult& b : p.bodies) {
           double v = mean_of(b.metrics, g.metric);
-          if (g.metric == "rss_gib") v = peak_gib();
+          if (g.metric == "rss_gib") v = rss_gib;
           if (g.metric == "mevents_per_s") v = mean_of(b.metrics, "events") * b.runs.size() / cpu_of(b) / 1e6;
           (b.body == BodyKind::kWeft   ? row.value
            : b.body == BodyKind::kRoce ? row.rocev2
@@ -307,6 +312,28 @@ std::string table_of(const std::vector<ScenarioResult>& results, const std::vect
                        shown(r.bound), shown(r.rocev2), shown(r.rocev2_pfc), shown(r.uet_htsim),
                        shown(r.value), (r.at_least ? ">=" : "<=") + shown(r.goal), r.unit,
                        r.has_value ? (r.met ? "yes" : "NO") : "-");
+  return out;
+}
+
+std::string speed_of(const std::vector<ScenarioResult>& results, const std::vector<double>& peak_gib) {
+  std::string out;
+  for (const ScenarioResult& r : results) {
+    double events = 0, cpu = 0, real = 0;
+    for (const PointResult& p : r.points)
+      for (const BodyResult& b : p.bodies)
+        for (const RunResult& run : b.runs) {
+          events += value_of(run.metrics, "events");
+          cpu += run.cpu_s;
+          real += run.real_s;
+        }
+    out += fmt::format(
+        "{}: {} hosts, {:.2f} M events in {:.2f} s of processor time and {:.2f} s by the clock: {:.2f} and "
+        "{:.2f} M/s\n",
+        r.config.base.scenario.name, r.config.base.scenario.nodes, events / 1e6, cpu, real,
+        events / cpu / 1e6, events / real / 1e6);
+  }
+  for (size_t rank = 0; rank < peak_gib.size(); ++rank)
+    out += fmt::format("rank {}: peak memory {:.3f} GiB\n", rank, peak_gib[rank]);
   return out;
 }
 

@@ -42,12 +42,20 @@ struct Row {
   std::string uet_source;
 };
 
-/// Runs everything, `threads` runs at a time; the results do not depend on how many. `progress` is told after
-/// each run, from any thread, one at a time.
-std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned threads,
-                                    const std::function<void(size_t done, size_t all)>& progress);
+/// Runs everything, `at_a_time` runs at a time (one with ranks), each on `machine`; the results do not depend
+/// on either. `progress` is told after each run, from any thread, one at a time.
+std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at_a_time,
+                                    const std::function<void(size_t done, size_t all)>& progress,
+                                    const Machine& machine = {});
 
-std::vector<Row> rows_of(const std::vector<ScenarioResult>& results);
+/// Peak memory so far, all runs together, of each rank's process.
+std::vector<double> peak_gib(tb::Ranks* ranks);
+
+/// `rss_gib`: what the row of that metric says.
+std::vector<Row> rows_of(const std::vector<ScenarioResult>& results, double rss_gib);
+
+/// How fast each scenario was simulated, and the memory of each rank.
+std::string speed_of(const std::vector<ScenarioResult>& results, const std::vector<double>& peak_gib);
 
 /// The first run that broke a rule, in one line; empty: none.
 std::string failure_of(const std::vector<ScenarioResult>& results);

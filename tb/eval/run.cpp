@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -22,7 +24,7 @@ double us(Ps t) {
   return static_cast<double>(t) / 1e6;
 }
 
-// Processor time of this thread: a run is one thread, and other work on the machine does not count.
+// Processor time of this thread: other work on the machine does not count.
 double cpu_s() {
   struct timespec t {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -37,23 +39,29 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 class World {
  public:
-  World(const Setting& setting, BodyKind kind, uint64_t seed) : s_(setting) {
+  World(const Setting& setting, BodyKind kind, uint64_t seed, const Machine& machine)
+      : s_(setting), ranks_(machine.ranks) {
     s_.scenario.seed = seed;
     s_.scenario.fabric.pfc = kind == BodyKind::kRocePfc;
     flows_ = make_flows(s_.traffic, s_.scenario.nodes, s_.scenario.planes, seed);
-    kernel_ = std::make_unique<tb::Kernel>(std::llround(s_.scenario.fabric.link_latency_ns * 1000), 1);
+    kernel_ = std::make_unique<tb::Kernel>(std::llround(s_.scenario.fabric.link_latency_ns * 1000),
+                                           machine.threads, ranks_, &frames_);
     const uint32_t hosts = s_.scenario.nodes;
     for (uint32_t i = 0; i < hosts; ++i) {
-      hosts_.push_back(std::make_unique<Host>(static_cast<uint16_t>(i), flows_, s_.window));
-      kernel_->add(*hosts_.back());
+      rank_of_.push_back(tb::rank_of_node(s_.scenario, i, kernel_->ranks()));
+      hosts_.push_back(here(i) ? std::make_unique<Host>(static_cast<uint16_t>(i), flows_, s_.window)
+                               : nullptr);
+      kernel_->add(hosts_.back().get(), rank_of_.back());
     }
     fabric_ = std::make_unique<tb::Fabric>(*kernel_, frames_, s_.scenario, s_.scenario.planes);
-    for (uint32_t i = 0; i < hosts; ++i) hosts_[i]->attach(*fabric_, i);
+    for (uint32_t i = 0; i < hosts; ++i)
+      if (here(i)) hosts_[i]->attach(*fabric_, i);
     if (kind == BodyKind::kWeft)
       make_weft(seed);
     else
       make_roce(seed);
-    for (const auto& host : hosts_) host->begin();
+    for (const auto& host : hosts_)
+      if (host) host->begin();
   }
 
   tb::Status run() {
@@ -61,13 +69,17 @@ class World {
     while (kernel_->now() < s_.limit && kernel_->status().ok()) {
       kernel_->run_window(s_.limit);
       bool done = true;
-      for (const auto& host : hosts_) done = done && host->unfinished() == 0;
+      for (const auto& host : hosts_) done = done && (!host || host->unfinished() == 0);
+      if (ranks_ != nullptr) done = ranks_->minimum(done ? 1 : 0) != 0;
       if (done) break;
     }
     return kernel_->status();
   }
 
+  // Everything that is counted, of all ranks, and their flows' records. Once, behind run().
+  void collect();
   void tell(RunResult& out) const;
+  double worker_cpu_s() { return kernel_->worker_cpu_s(); }
   // From the end of the first down time that has one to the end of the first window in which a byte was
   // placed; NaN: there is none.
   double recovery_us() const {
@@ -83,6 +95,9 @@ class World {
   }
 
  private:
+  bool here(uint32_t host) const { return rank_of_[host] == kernel_->rank(); }
+  void collect_records();
+
   void make_roce(uint64_t seed) {
     const uint32_t last = s_.scenario.nodes - 1, full = s_.packet.wire(s_.packet.payload);
     const Ps rtt =
@@ -92,6 +107,7 @@ class World {
                                  tb::to_mbps(s_.scenario.fabric.rate_gbps));
     const uint32_t queues = s_.scenario.fabric.topology == tb::Topology::kFatTree ? 6 : 4;
     for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
+      if (!here(i)) continue;
       RoceConfig c = s_.roce;
       c.ports = s_.scenario.planes;
       c.line_bps = static_cast<uint64_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i))) * 1'000'000;
@@ -105,8 +121,9 @@ class World {
   }
   void make_weft(uint64_t seed) {
     placement_ = std::make_unique<Placement>(flows_, s_.packet.payload);
-    std::vector<WeftBody*> bodies;
+    std::vector<WeftBody*> bodies(s_.scenario.nodes);
     for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
+      if (!here(i)) continue;
       ref::Config c = s_.weft;
       c.ports = s_.scenario.planes;
       c.line_mbps = static_cast<uint32_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i)));
@@ -116,21 +133,117 @@ class World {
       c.seed = seed * s_.scenario.nodes + i;
       auto body = std::make_unique<WeftBody>(c, static_cast<uint16_t>(i), flows_, *placement_, frames_,
                                              hosts_[i]->events());
-      bodies.push_back(body.get());
+      bodies[i] = body.get();
       hosts_[i]->use(std::move(body));
     }
-    if (status_.ok()) status_ = WeftBody::connect(bodies, flows_);
+    if (status_.ok()) status_ = WeftBody::connect(bodies, flows_, ranks_, rank_of_);
   }
 
+  struct Counted {
+    BodyCounts bodies;
+    uint64_t timers = 0, hops = 0;
+    uint64_t drop_queue = 0, drop_loss = 0, drop_down = 0, ce_marked = 0;
+    uint64_t state_bytes = 0;  // the most of any host
+  };
+
   Setting s_;
+  tb::Ranks* const ranks_;
+  std::vector<unsigned> rank_of_;  // by host
+  Counted counted_;
   tb::FramePool frames_;  // before everything that holds frames
   Flows flows_;
   std::unique_ptr<Placement> placement_;  // of Weft's
   std::unique_ptr<tb::Kernel> kernel_;
-  std::vector<std::unique_ptr<Host>> hosts_;
+  std::vector<std::unique_ptr<Host>> hosts_;  // null: another rank runs it
   std::unique_ptr<tb::Fabric> fabric_;
   tb::Status status_;
 };
+
+void World::collect() {
+  Counted& c = counted_;
+  for (const auto& host : hosts_) {
+    if (!host) continue;
+    const BodyCounts b = host->body().counts();
+    c.bodies.data_sent += b.data_sent;
+    c.bodies.resent += b.resent;
+    c.bodies.needless += b.needless;
+    c.bodies.discarded += b.discarded;
+    c.bodies.acks_sent += b.acks_sent;
+    c.bodies.others_sent += b.others_sent;
+    c.bodies.timeouts += b.timeouts;
+    c.bodies.paths_failed += b.paths_failed;
+    c.timers += host->timers();
+    c.state_bytes = std::max<uint64_t>(c.state_bytes, host->body().state_bytes());
+  }
+  const tb::FabricCounts f = fabric_->counts();  // what other ranks run has counted nothing here
+  c.drop_queue = f.drop_queue;
+  c.drop_loss = f.drop_loss;
+  c.drop_down = f.drop_down;
+  c.ce_marked = f.ce_marked;
+  for (const tb::LinkCounts* link : fabric_->links()) c.hops += link->frames;
+  if (ranks_ == nullptr) return;
+
+  uint64_t* const sums[] = {&c.bodies.data_sent, &c.bodies.resent,
+                            &c.bodies.needless,  &c.bodies.discarded,
+                            &c.bodies.acks_sent, &c.bodies.others_sent,
+                            &c.bodies.timeouts,  &c.bodies.paths_failed,
+                            &c.timers,           &c.hops,
+                            &c.drop_queue,       &c.drop_loss,
+                            &c.drop_down,        &c.ce_marked};
+  std::vector<uint64_t> values;
+  for (const uint64_t* v : sums) values.push_back(*v);
+  ranks_->sum(values);
+  for (size_t i = 0; i < values.size(); ++i) *sums[i] = values[i];
+  c.state_bytes = static_cast<uint64_t>(-ranks_->minimum(-static_cast<Ps>(c.state_bytes)));
+  collect_records();
+}
+
+// A source's and a destination's half of a record may come from two ranks.
+void World::collect_records() {
+  struct Half {
+    uint32_t flow, parts, windows;
+    bool source;
+    Ps first, second;  // source: started, completed; destination: delivered
+    uint64_t placed;
+  };
+  std::vector<uint8_t> mine, all;
+  const auto append = [&](const void* from, size_t bytes) {
+    const auto* p = static_cast<const uint8_t*>(from);
+    mine.insert(mine.end(), p, p + bytes);
+  };
+  for (const Flow& f : flows_.list) {
+    const FlowRecord& r = flows_.records[f.id];
+    if (here(f.src)) {
+      const Half h{f.id, r.parts_sent, 0, true, r.started, r.completed, 0};
+      append(&h, sizeof h);
+    }
+    if (here(f.dst)) {
+      const Half h{f.id, r.parts_got, static_cast<uint32_t>(r.window_bytes.size()), false, r.delivered,
+                   0,    r.placed};
+      append(&h, sizeof h);
+      append(r.window_bytes.data(), r.window_bytes.size() * sizeof(uint64_t));
+    }
+  }
+  ranks_->exchange(std::vector<std::vector<uint8_t>>(ranks_->count(), mine), all);
+  for (size_t at = 0; at < all.size();) {
+    Half h;
+    std::memcpy(&h, &all[at], sizeof h);
+    at += sizeof h;
+    FlowRecord& r = flows_.records[h.flow];
+    if (h.source) {
+      r.parts_sent = h.parts;
+      r.started = h.first;
+      r.completed = h.second;
+      continue;
+    }
+    r.parts_got = h.parts;
+    r.delivered = h.first;
+    r.placed = h.placed;
+    r.window_bytes.resize(h.windows);
+    if (h.windows != 0) std::memcpy(r.window_bytes.data(), &all[at], h.windows * sizeof(uint64_t));
+    at += h.windows * sizeof(uint64_t);
+  }
+}
 
 void World::tell(RunResult& out) const {
   Metrics& m = out.metrics;
@@ -206,33 +319,21 @@ void World::tell(RunResult& out) const {
       for (uint64_t bytes : r.window_bytes) line.push_back(static_cast<double>(bytes) * 8e-3 / us(s_.window));
     }
   }
-  BodyCounts c;
-  uint64_t timers = 0;
-  size_t state = 0;
-  for (const auto& host : hosts_) {
-    const BodyCounts b = host->body().counts();
-    c.data_sent += b.data_sent;
-    c.resent += b.resent;
-    c.needless += b.needless;
-    c.discarded += b.discarded;
-    c.acks_sent += b.acks_sent;
-    c.others_sent += b.others_sent;
-    c.timeouts += b.timeouts;
-    c.paths_failed += b.paths_failed;
-    timers += host->timers();
-    state = std::max(state, host->body().state_bytes());
-  }
-  const tb::FabricCounts f = fabric_->counts();
-  uint64_t hops = 0;
-  for (const tb::LinkCounts* link : fabric_->links()) hops += link->frames;
-  const std::pair<const char*, uint64_t> counts[] = {
-      {"data", c.data_sent},        {"resent", c.resent},
-      {"needless", c.needless},     {"discarded", c.discarded},
-      {"acks", c.acks_sent},        {"others", c.others_sent},
-      {"timeouts", c.timeouts},     {"paths_failed", c.paths_failed},
-      {"drop_queue", f.drop_queue}, {"drop_loss", f.drop_loss},
-      {"drop_down", f.drop_down},   {"ce_marked", f.ce_marked},
-      {"events", hops + timers},    {"host_state_bytes", state}};
+  const BodyCounts& c = counted_.bodies;
+  const std::pair<const char*, uint64_t> counts[] = {{"data", c.data_sent},
+                                                     {"resent", c.resent},
+                                                     {"needless", c.needless},
+                                                     {"discarded", c.discarded},
+                                                     {"acks", c.acks_sent},
+                                                     {"others", c.others_sent},
+                                                     {"timeouts", c.timeouts},
+                                                     {"paths_failed", c.paths_failed},
+                                                     {"drop_queue", counted_.drop_queue},
+                                                     {"drop_loss", counted_.drop_loss},
+                                                     {"drop_down", counted_.drop_down},
+                                                     {"ce_marked", counted_.ce_marked},
+                                                     {"events", counted_.hops + counted_.timers},
+                                                     {"host_state_bytes", counted_.state_bytes}};
   for (const auto& [name, value] : counts) m.emplace_back(name, static_cast<double>(value));
   m.emplace_back("needless_pct", 100 * static_cast<double>(c.needless) /
                                      static_cast<double>(std::max<uint64_t>(c.data_sent, 1)));
@@ -240,13 +341,21 @@ void World::tell(RunResult& out) const {
 
 }  // namespace
 
-RunResult run_one(const Setting& setting, BodyKind body, uint64_t seed) {
+RunResult run_one(const Setting& setting, BodyKind body, uint64_t seed, const Machine& machine) {
   RunResult out;
   const double cpu0 = cpu_s();
-  World world(setting, body, seed);
+  const auto start = std::chrono::steady_clock::now();
+  World world(setting, body, seed, machine);
   out.status = world.run();
+  world.collect();
   world.tell(out);
-  out.cpu_s = cpu_s() - cpu0;
+  out.cpu_s = cpu_s() - cpu0 + world.worker_cpu_s();
+  out.real_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (machine.ranks != nullptr) {
+    auto ns = static_cast<uint64_t>(out.cpu_s * 1e9);
+    machine.ranks->sum({&ns, 1});
+    out.cpu_s = static_cast<double>(ns) * 1e-9;
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 #include "tb/eval/weft_body.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -17,9 +18,9 @@ Placement::Placement(const Flows& flows, uint32_t payload) : payload_(payload) {
   uint64_t packets = 0;
   for (const Flow& f : flows.list) {
     first_.push_back(packets);
-    packets += (f.bytes + payload - 1) / payload;
+    packets += ((f.bytes + payload - 1) / payload + 63) & ~uint64_t{63};
   }
-  bits_.assign(packets / 64 + 1, 0);
+  bits_.assign(packets / 64, 0);
 }
 
 WeftBody::WeftBody(const ref::Config& config, uint16_t self, const Flows& flows, Placement& placement,
@@ -38,22 +39,54 @@ WeftBody::WeftBody(const ref::Config& config, uint16_t self, const Flows& flows,
   conn_of_.assign(size_t{hosts} * flows.lanes, kNone);
 }
 
-Status WeftBody::connect(std::vector<WeftBody*>& bodies, const Flows& flows) {
-  for (const Flow& f : flows.list) {
-    WeftBody &a = *bodies[f.src], &b = *bodies[f.dst];
-    if (a.conn_of_[a.slot(f.dst, f.lane)] != kNone) continue;
-    const wire::Hello offer = a.endpoint_.offer();
-    const wire::Hello answer = b.endpoint_.accept(offer, ref::Peer{f.src}, 0);
-    const wire::Refusal refusal = answer.refusal != wire::Refusal::NONE
-                                      ? answer.refusal
-                                      : a.endpoint_.connect(offer, answer, ref::Peer{f.dst}, 0);
-    if (refusal != wire::Refusal::NONE)
-      return Status::error(fmt::format("connection of hosts {} and {} refused: reason {}", f.src, f.dst,
-                                       static_cast<unsigned>(refusal)));
-    a.conn_of_[a.slot(f.dst, f.lane)] = offer.conn;
-    b.conn_of_[b.slot(f.src, f.lane)] = answer.conn;
+namespace {
+
+// Gives what one end says to the other. With ranks, all of them hear it.
+wire::Hello told(const wire::Hello& mine, tb::Ranks* ranks, unsigned from) {
+  if (ranks == nullptr) return mine;
+  std::vector<std::vector<uint8_t>> outgoing(ranks->count());
+  if (ranks->rank() == from) {
+    std::vector<uint8_t> bytes(wire::Hello::kBytes);
+    mine.pack(bytes.data());
+    outgoing.assign(ranks->count(), bytes);
   }
-  return {};
+  std::vector<uint8_t> incoming;
+  ranks->exchange(outgoing, incoming);
+  return wire::Hello::unpack(incoming.data());
+}
+
+}  // namespace
+
+Status WeftBody::connect(const std::vector<WeftBody*>& bodies, const Flows& flows, tb::Ranks* ranks,
+                         const std::vector<unsigned>& rank_of) {
+  // Connections are opened one after the other, on ranks as well: an endpoint numbers them in this order.
+  std::unordered_set<uint64_t> open;
+  Status failed;
+  for (const Flow& f : flows.list) {
+    const auto [low, high] = std::minmax(f.src, f.dst);
+    if (!open.insert(uint64_t{low} << 32 | uint64_t{high} << 16 | f.lane).second) continue;
+    WeftBody *const a = bodies[f.src], *const b = bodies[f.dst];
+    const auto rank = [&](uint16_t host) { return ranks == nullptr ? 0 : rank_of[host]; };
+    wire::Hello offer{}, answer{};
+    if (a != nullptr) offer = a->endpoint_.offer();
+    offer = told(offer, ranks, rank(f.src));
+    if (b != nullptr) answer = b->endpoint_.accept(offer, ref::Peer{f.src}, 0);
+    answer = told(answer, ranks, rank(f.dst));
+    wire::Refusal refusal = answer.refusal;
+    if (refusal == wire::Refusal::NONE && a != nullptr)
+      refusal = a->endpoint_.connect(offer, answer, ref::Peer{f.dst}, 0);
+    if (refusal != wire::Refusal::NONE) {  // other ranks may not know yet
+      if (failed.ok())
+        failed = Status::error(fmt::format("connection of hosts {} and {} refused: reason {}", f.src, f.dst,
+                                           static_cast<unsigned>(refusal)));
+      continue;
+    }
+    if (a != nullptr) a->conn_of_[a->slot(f.dst, f.lane)] = offer.conn;
+    if (b != nullptr) b->conn_of_[b->slot(f.src, f.lane)] = answer.conn;
+  }
+  if (ranks != nullptr && ranks->minimum(failed.ok() ? 1 : 0) == 0 && failed.ok())
+    failed = Status::error("another rank could not connect its hosts");
+  return failed;
 }
 
 void WeftBody::start(Ps now, const Flow& flow) {
@@ -92,11 +125,6 @@ bool WeftBody::next(Ps now, uint32_t port, bool paused, tb::FrameRef& frame) {
     meta.kind = FrameKind::kData;
     meta.ecn = tb::kEcnEct0;
     meta.wire_bytes = packet.payload_bytes + overhead_ - tb::kWireOverheadBytes;
-    // Host memory is not there: the address is the message's own.
-    if (packet.data.retx && packet.payload_bytes != 0) {
-      const auto flow = static_cast<uint32_t>((packet.data.va >> kFlowShift) - 1);
-      needless_ += placement_.has(placement_.packet(flow, packet.data.va & 0xffffffff));
-    }
   } else {
     meta.kind = packet.is_ack() ? FrameKind::kAck : FrameKind::kProbe;
     meta.wire_bytes = static_cast<uint32_t>(ref::frame_bytes(packet));
@@ -153,7 +181,7 @@ BodyCounts WeftBody::counts() const {
   BodyCounts c;
   c.data_sent = e.data_sent;
   c.resent = e.resent;
-  c.needless = needless_;
+  c.needless = e.stale_data;
   c.discarded =
       e.drop[static_cast<size_t>(wire::Drop::STALE)] + e.drop[static_cast<size_t>(wire::Drop::EPOCH)];
   c.acks_sent = e.acks_sent;

@@ -8,11 +8,12 @@
 
 #include "sw/ref/endpoint.h"
 #include "tb/eval/body.h"
+#include "tb/sim/ranks.h"
 
 namespace weft::eval {
 
-/// Which packets of which flows are in place. One for all hosts of a run, which one thread simulates: so a
-/// sender's resends can be judged by what the receiver has.
+/// Which packets of which flows are in place. One for all hosts of a run: a flow has words of its own, which
+/// only the thread that runs its destination touches.
 class Placement {
  public:
   Placement(const Flows& flows, uint32_t payload);
@@ -42,8 +43,10 @@ class WeftBody final : public Body, private ref::Env {
   BodyCounts counts() const override;
   size_t state_bytes() const override { return endpoint_.bytes_per_connection(); }
 
-  /// Opens the connections that the flows need, both ends, before time begins.
-  static tb::Status connect(std::vector<WeftBody*>& bodies, const Flows& flows);
+  /// Opens the connections that the flows need, both ends, before time begins. With ranks, `bodies` is null
+  /// for hosts of other ranks, `rank_of` tells which, and all ranks call it alike.
+  static tb::Status connect(const std::vector<WeftBody*>& bodies, const Flows& flows,
+                            tb::Ranks* ranks = nullptr, const std::vector<unsigned>& rank_of = {});
 
  private:
   bool read(std::uint64_t va, std::uint8_t* bytes, std::uint32_t count) override;
@@ -64,7 +67,6 @@ class WeftBody final : public Body, private ref::Env {
   Events& events_;
   std::vector<uint32_t> conn_of_;  // by slot()
   Ps now_ = 0;                     // of the call that is under way
-  uint64_t needless_ = 0;
   ref::Endpoint endpoint_;
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tb/sim/kernel.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +20,8 @@ inline constexpr ProcessId kOutside = 0xffffff;  // source of events posted betw
 // A window of RTL nodes lasts milliseconds, so a short spin catches the usual imbalance and a sleep the rest.
 inline constexpr int kSpins = 200;
 
-// An event on its way to another rank; the bytes of its frame follow. To kOutside: the rank has failed.
+// An event on its way to another rank; the bytes of its frame follow. To kOutside: the rank has failed; the
+// text follows.
 struct Travelling {
   Ps time;
   uint64_t order;
@@ -171,6 +175,18 @@ uint64_t Kernel::events() const {
   return count;
 }
 
+double Kernel::worker_cpu_s() {
+  double sum = 0;
+  for (std::thread& thread : workers_) {
+    clockid_t clock;
+    struct timespec t {};
+    if (::pthread_getcpuclockid(thread.native_handle(), &clock) != 0) continue;
+    ::clock_gettime(clock, &t);
+    sum += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+  }
+  return sum;
+}
+
 Ps Kernel::run_window(Ps limit) {
   if (!status_.ok() || limit <= now_) return now_;
   Ps first = limit;
@@ -239,8 +255,13 @@ void Kernel::exchange() {
     }
   }
   if (!status_.ok()) {
-    const Travelling failure{0, 0, kOutside, 0, {}, 0, 0, false};
-    for (unsigned rank = 0; rank < ranks_->count(); ++rank) append(rank, &failure, sizeof failure);
+    const std::string& text = status_.text();
+    const auto bytes = static_cast<uint16_t>(std::min<size_t>(text.size(), UINT16_MAX));
+    const Travelling failure{0, 0, kOutside, 0, {}, bytes, 0, false};
+    for (unsigned rank = 0; rank < ranks_->count(); ++rank) {
+      append(rank, &failure, sizeof failure);
+      append(rank, text.data(), bytes);
+    }
   }
   ranks_->exchange(outgoing_, incoming_);
   for (size_t at = 0; at < incoming_.size();) {
@@ -248,7 +269,10 @@ void Kernel::exchange() {
     std::memcpy(&t, &incoming_[at], sizeof t);
     at += sizeof t;
     if (t.to == kOutside) {
-      if (status_.ok()) status_ = Status::error("another rank has failed");
+      if (status_.ok())
+        status_ = Status::error("another rank has failed: " +
+                                std::string(reinterpret_cast<const char*>(incoming_.data()) + at, t.bytes));
+      at += t.bytes;
       continue;
     }
     FrameRef frame;

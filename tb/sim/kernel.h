@@ -155,6 +155,7 @@ class Kernel {
   uint64_t pending_frames() const;  // of those, the ones that are not timers
   uint64_t windows() const { return windows_; }
   uint64_t events() const;  // handled so far
+  double worker_cpu_s();    // processor time of the threads beside the caller's
   const Status& status() const { return status_; }
 
  private:

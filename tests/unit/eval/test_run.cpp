@@ -2,9 +2,12 @@
 // Whole runs of small clusters, both bodies.
 #include <catch2/catch.hpp>
 
+#include <regex>
+
 #include "tb/eval/report.h"
 #include "tb/eval/run.h"
 #include "tb/eval/weft_body.h"
+#include "tests/unit/tb/thread_ranks.h"
 
 using namespace weft;
 using namespace weft::eval;
@@ -23,7 +26,71 @@ Setting small(double loss) {
   return s;
 }
 
+// Loss, sprayed packets, accounts over time, an answer that waits for its question: whatever hosts tell each
+// other.
+EvalConfig busy() {
+  EvalConfig c;
+  c.base = small(0.02);
+  c.base.scenario.name = "busy";
+  c.base.scenario.nodes = 24;
+  c.base.scenario.fabric.spray = tb::Spray::kPacket;
+  c.base.traffic.pattern = Pattern::kRpc;
+  c.base.traffic.bytes = 20'000;
+  c.base.traffic.answer_bytes = 50'000;
+  c.base.traffic.rounds = 3;
+  c.base.window = 10 * tb::kUs;
+  c.bodies = {BodyKind::kWeft, BodyKind::kRoce, BodyKind::kRocePfc};
+  c.seeds = {1, 2};
+  return c;
+}
+
+// All there is to tell but times.
+std::string told_by(const Machine& machine, const EvalConfig& config) {
+  const auto results = run_all(
+      {config}, 1, [](size_t, size_t) {}, machine);
+  const std::string json = json_of(results, rows_of(results, 0), "");
+  return std::regex_replace(json, std::regex("\"cpu_s\": [^,]*"), "\"cpu_s\": 0");
+}
+
 }  // namespace
+
+TEST_CASE("run: one thread and two give the same figures", "[eval][run]") {
+  const std::string one = told_by({1, nullptr}, busy()), two = told_by({2, nullptr}, busy());
+  CHECK(std::regex_search(one, std::regex("\"unfinished\": \\{\\s+\"mean\": 0\\.0,")));
+  CHECK((one == two));
+  EvalConfig other = busy();
+  other.seeds = {1, 3};
+  CHECK_FALSE((told_by({2, nullptr}, other) == two));
+}
+
+TEST_CASE("run: two and three ranks give the figures of one program", "[eval][run]") {
+  const std::string one = told_by({}, busy());
+  for (const unsigned count : {2u, 3u}) {
+    std::vector<std::string> told(count);
+    tb::on_ranks(count, [&](tb::Ranks& rank) { told[rank.rank()] = told_by({1, &rank}, busy()); });
+    for (const std::string& t : told) CHECK((t == one));
+  }
+}
+
+TEST_CASE("run: an original that comes late makes its resend needless, where nothing is lost",
+          "[eval][run]") {
+  Setting s = small(0);
+  s.scenario.planes = 1;
+  s.scenario.fabric.spray = tb::Spray::kPacket;
+  s.scenario.fabric.spines = 4;
+  const auto percent = [&](uint32_t distance) {
+    s.weft.distance = distance;
+    const RunResult r = run_one(s, BodyKind::kWeft, 3);
+    INFO(r.status.text());
+    CHECK(r.status.ok());
+    CHECK(value_of(r.metrics, "unfinished") == 0);
+    CHECK(value_of(r.metrics, "drop_queue") + value_of(r.metrics, "drop_loss") == 0);
+    CHECK(value_of(r.metrics, "needless") == value_of(r.metrics, "resent"));
+    return value_of(r.metrics, "needless_pct");
+  };
+  CHECK(percent(0) > 0.1);
+  CHECK(percent(32) == 0);
+}
 
 TEST_CASE("run: every body moves every byte, with and without loss", "[eval][run]") {
   for (BodyKind body : {BodyKind::kWeft, BodyKind::kRoce}) {
@@ -104,7 +171,7 @@ TEST_CASE("run: how many go at once changes nothing", "[eval][run]") {
   const auto one = run_all({c}, 1, [](size_t, size_t) {});
   const auto two = run_all({c}, 2, [](size_t, size_t) {});
   CHECK(csv_of(one) == csv_of(two));
-  const std::vector<Row> rows = rows_of(one);
+  const std::vector<Row> rows = rows_of(one, 0.5);
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].met);
   CHECK(rows[0].uet_htsim == 50);
