@@ -282,7 +282,8 @@ class World {
         a.block_count = static_cast<std::uint8_t>(1 + value % wire::kMaxAckBlocks);
         for (unsigned i = 0; i < a.block_count; ++i)
           a.blocks[i] = {(a.base + (value >> 8)) & 0xffffff, value, ~value,
-                         static_cast<std::uint8_t>(value >> 4 & 3), static_cast<std::uint8_t>(value >> 6 & 1)};
+                         static_cast<std::uint8_t>(value >> 4 & 3),
+                         static_cast<std::uint8_t>(value >> 6 & 1)};
         break;
     }
   }

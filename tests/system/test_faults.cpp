@@ -30,8 +30,7 @@ double longest_round_trip_ns(const std::filesystem::path& capture, std::uint64_t
     if (frame.layout != weft::wire::Layout::ACK || frame.eth.dst != mac) continue;
     const double now = static_cast<double>(header->ts.tv_sec) * 1e9 + static_cast<double>(header->ts.tv_usec);
     // The node's clock starts when its reset ends.
-    const double sent =
-        (frame.wah.echo + tb::kResetCycles) * static_cast<double>(tb::kClockPs) / 1e3;
+    const double sent = (frame.wah.echo + tb::kResetCycles) * static_cast<double>(tb::kClockPs) / 1e3;
     longest = std::max(longest, now - sent);
   }
   pcap_close(p);
