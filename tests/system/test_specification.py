@@ -54,6 +54,8 @@ class Specification(unittest.TestCase):
         noticed(self.change(self.table, row + "\n", ""), "W-FRAME-002: no row in the table of tests")
         noticed(self.change(self.table, row, row + "\n" + row), "W-FRAME-002: two rows")
         noticed(self.change(self.table, row, "| W-FRAME-002 | not yet | not yet |"), "W-FRAME-002: no test at all")
+        unseen = "not from outside: nobody can look in"
+        noticed(self.change(self.table, row, f"| W-FRAME-002 | {unseen} | not yet |"), "W-FRAME-002: no test at all")
         noticed(self.change(self.table, row, "| W-FRAME-002 | later | not yet |"),
                 "W-FRAME-002: neither 'not yet' nor tests: later")
         noticed(self.table + row.replace("W-FRAME-002", "W-FRAME-999") + "\n", "W-FRAME-999: a row, but no such rule")
