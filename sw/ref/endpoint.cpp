@@ -149,7 +149,7 @@ wire::Refusal Endpoint::connect(const wire::Hello& mine, const wire::Hello& answ
   if (mine.conn >= e.conns.size() || e.conns[mine.conn].state != ConnState::kOffered)
     return wire::Refusal::RESOURCES;
   wire::Refusal why = answer.refusal != wire::Refusal::NONE ? answer.refusal : e.judge(answer);
-  if (why == wire::Refusal::NONE && static_cast<std::int16_t>(answer.incarnation - mine.incarnation) < 0)
+  if (why == wire::Refusal::NONE && static_cast<std::int16_t>(mine.incarnation - answer.incarnation) > 0)
     why = wire::Refusal::INCARNATION;
   if (why != wire::Refusal::NONE) {
     e.release(mine.conn);
