@@ -3,8 +3,8 @@
 
     mutate.py PROGRAM [PART]      PART: only mutants with this in their name
 
-tests/unit/<program>/mutants.toml lists mistakes: a file, what stands in it (exactly once), what is put in its place,
-and the test that has to fail then. Each is put into a copy of the file; the copy is compiled as the file is and
+tests/unit/<program>/mutants.toml lists mistakes: files, what stands in them (exactly once), what is put in its place,
+and the test that has to fail then. Each is put into copies of its files; a copy is compiled as the file is and
 linked before the library that has the right one. One line a mutant, killed or ALIVE; exit status 1 if any lives,
 2 if the list does not fit the sources.
 """
@@ -26,19 +26,32 @@ def fault(text):
 
 
 def mutated(mutant):
-    """The file's text with the mistake in it, or a message about what does not fit."""
-    with open(os.path.join(ROOT, mutant["file"]), encoding="utf-8") as handle:
-        text = handle.read()
+    """Texts with the mistake in them, by file; or a message about what does not fit."""
+    texts = {}
     for edit in mutant["edits"]:
-        count = text.count(edit["old"])
+        name = edit.get("file", mutant["file"])
+        if name not in texts:
+            with open(os.path.join(ROOT, name), encoding="utf-8") as handle:
+                texts[name] = handle.read()
+        count = texts[name].count(edit["old"])
         if count != 1:
-            return None, f"'{mutant['name']}': {mutant['file']} has {count} times, expected once: {edit['old']!r}"
-        text = text.replace(edit["old"], edit["new"])
-    return text, None
+            return None, f"'{mutant['name']}': {name} has {count} times, expected once: {edit['old']!r}"
+        texts[name] = texts[name].replace(edit["old"], edit["new"])
+    return texts, None
 
 
 def catch_escape(name):
     return re.sub(r'([\\,\[\]"])', r"\\\1", name)
+
+
+def passes(program, test):
+    """Whether the test passes; one that does not end does not."""
+    try:
+        run = subprocess.run([program, catch_escape(test)], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return run.returncode == 0 and "No test cases matched" not in run.stdout
 
 
 def main():
@@ -53,8 +66,8 @@ def main():
         return fault(f"{os.path.relpath(path, ROOT)}: {e}")
     mutants = [m for m in mutants if part in m["name"]]
     for mutant in mutants:
-        text, message = mutated(mutant)
-        if text is None:
+        texts, message = mutated(mutant)
+        if texts is None:
             return fault(message)
 
     out = os.path.abspath(os.environ.get("BUILD", "build"))
@@ -68,30 +81,31 @@ def main():
     link = next(line for line in reversed(link) if f"-o {out}/tests/{program} " in line + " ")
     link = shlex.split(link.removeprefix(": && ").split(" && ")[0])
 
+    # A test that fails, or is not there, without any mistake would kill whatever it is given.
+    for test in sorted({m["test"] for m in mutants}):
+        if not passes(os.path.join(out, "tests", program), test):
+            return fault(f"test '{test}' of {os.path.relpath(path, ROOT)} does not pass on the sources as they are")
+
     work = os.path.join(out, "mutants")
     os.makedirs(work, exist_ok=True)
     alive = 0
     for mutant in mutants:
-        source = os.path.join(work, os.path.basename(mutant["file"]))
-        with open(source, "w", encoding="utf-8") as handle:
-            handle.write(mutated(mutant)[0])
-        command = shlex.split(compile_of[mutant["file"]])
-        command[command.index("-o") + 1] = source + ".o"
-        command[command.index("-c") + 1] = source
-        subprocess.run([*command, "-w"], cwd=cmake, check=True)
+        objects = []
+        for name, text in mutated(mutant)[0].items():
+            source = os.path.join(work, os.path.basename(name))
+            with open(source, "w", encoding="utf-8") as handle:
+                handle.write(text)
+            command = shlex.split(compile_of[name])
+            objects.append(source + ".o")
+            command[command.index("-o") + 1] = objects[-1]
+            command[command.index("-c") + 1] = source
+            subprocess.run([*command, "-w"], cwd=cmake, check=True)
         here = list(link)
         here[here.index("-o") + 1] = os.path.join(work, program)
         first = next(i for i, word in enumerate(here) if word.endswith(".a"))
-        here.insert(first, source + ".o")
+        here[first:first] = objects
         subprocess.run(here, cwd=cmake, check=True)
-        try:
-            run = subprocess.run([os.path.join(work, program), catch_escape(mutant["test"])], cwd=ROOT, text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT, check=False)
-            if "No test cases matched" in run.stdout:
-                return fault(f"'{mutant['name']}': there is no test '{mutant['test']}'")
-            verdict = "killed" if run.returncode else "ALIVE"
-        except subprocess.TimeoutExpired:
-            verdict = "killed"  # it does not end
+        verdict = "ALIVE" if passes(os.path.join(work, program), mutant["test"]) else "killed"
         alive += verdict == "ALIVE"
         print(f"{verdict:7} {mutant['name']}", flush=True)
     print(f"{len(mutants) - alive} killed, {alive} alive")
