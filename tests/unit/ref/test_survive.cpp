@@ -539,7 +539,8 @@ TEST_CASE("ref: a peer that lies at random never breaks anything", "[ref][lies]"
 
 TEST_CASE("ref: bytes of state a connection stay what they are", "[ref][size]") {
   // rtl.md budgets 48 + 48 bytes a path, 64 a connection and 32 a stream in hardware. The endpoint keeps
-  // what a program wants besides (vectors, lists); it may not grow unseen.
+  // what a program wants besides (vectors, lists). The limits are what it takes today: growth fails here, and
+  // whoever means it raises the figure.
   const auto bytes = [](unsigned ports, unsigned paths, unsigned streams) {
     Config c;
     c.ports = ports;
@@ -555,8 +556,8 @@ TEST_CASE("ref: bytes of state a connection stay what they are", "[ref][size]") 
   const std::size_t rest = bytes(1, 1, 1) - path - 2 * stream - port;
   WARN("bytes (budget of the hardware): path " << path << " (96), stream " << stream << " (32), port " << port
                                                << ", connection " << rest << " (64)");
-  CHECK(path <= 128);
-  CHECK(stream <= 96);
-  CHECK(port <= 128);
-  CHECK(rest <= 400);
+  CHECK(path <= 112);
+  CHECK(stream <= 80);
+  CHECK(port <= 102);
+  CHECK(rest <= 304);
 }
