@@ -82,11 +82,14 @@ def catch_tests(program, executable, pattern):
     # Catch2 v2 exits with the number of tests when it lists them.
     listing = subprocess.run([executable, "--list-test-names-only"], text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
-    tests = []
-    for name in listing.stdout.splitlines():
-        if name and matches(pattern, program, name):
-            tests.append(Test(program, name, [executable, catch_escape(name), "-w", "NoTests"]))
-    return tests
+    names = [name for name in listing.stdout.splitlines() if name]
+    if listing.stderr or listing.returncode != len(names) % 256:
+        # Two tests of one name, a crash before main: none of its tests would run, and nobody would notice.
+        return [Test(program, f"{program}: lists its tests",
+                     [sys.executable, "-c", "import sys; sys.exit(sys.argv[1])",
+                      listing.stderr or f"{executable} lists {len(names)} tests and ends with {listing.returncode}"])]
+    return [Test(program, name, [executable, catch_escape(name), "-w", "NoTests"])
+            for name in names if matches(pattern, program, name)]
 
 
 def python_files():

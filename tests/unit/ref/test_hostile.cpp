@@ -164,7 +164,7 @@ TEST_CASE("ref: a READ or an atomic that is cut short is refused", "[ref][hostil
   }
 }
 
-TEST_CASE("ref: at most 64 reads and atomics of a stream unanswered", "[ref][hostile]") {
+TEST_CASE("ref: a peer that goes on asking with 64 reads unanswered fails its stream", "[ref][hostile]") {
   for (const std::uint32_t length : {0u, 4096u}) {
     Victim v(config(1, 1));
     auto l = v.open();

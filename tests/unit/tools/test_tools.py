@@ -31,6 +31,24 @@ class Runner(unittest.TestCase):
             self.assertEqual(runtests.names_in_source(source.name),
                              ["one: plain", "two: broken in pieces", 'three: "quoted"'])
 
+    def test_a_program_that_cannot_list_its_tests_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "p")
+
+            def listed(script, pattern=""):
+                with open(program, "w", encoding="utf-8") as handle:
+                    handle.write("#!/bin/sh\n" + script)
+                os.chmod(program, 0o755)
+                return runtests.catch_tests("p", program, pattern)
+
+            good = listed("printf 'p: a\\np: b\\n'; exit 2")
+            self.assertEqual([test.name for test in good], ["p: a", "p: b"])
+            self.assertEqual([test.name for test in listed("printf 'p: a\\np: b\\n'; exit 2", "p: b")], ["p: b"])
+            for script in ("echo 'redefined' >&2; exit 255", "printf 'p: a\\n'; exit 2", "kill -SEGV $$"):
+                bad = listed(script, "p: a")
+                self.assertEqual(len(bad), 1)
+                self.assertNotEqual(runtests.execute(bad[0], dict(os.environ), 10).verdict, "")
+
     def test_a_hung_test_is_stopped_and_a_crash_is_told(self):
         hung = runtests.execute(runtests.Test("p", "n", ["sleep", "60"]), dict(os.environ), 1)
         self.assertIn("still running", hung.verdict)
