@@ -7,7 +7,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -47,20 +52,27 @@ inline int parse(CLI::App& app, const char* command, int argc, char** argv) {
   }
 }
 
-/// A text file that a command promises to write. It is opened at once, so that a run of minutes does not end
-/// at a folder that is not there, but beside its place: until write() there is nothing at `path`, and without
-/// it nothing stays. What is no plain file (/dev/stdout) is written as it is.
+/// A text file that a command promises to write. That it can be written is tried at once, so that a run of
+/// minutes does not end at a folder that is not there; but until write() there is nothing at `path` nor
+/// beside it, so that a command which is killed leaves nothing. What is no plain file (/dev/stdout) is
+/// written as it is.
 class OutputFile {
  public:
   static Result<OutputFile> create(const std::string& flag, const std::string& path) {
     OutputFile f;
     f.flag_ = flag;
     f.path_ = path;
+    if (path.empty()) return Status::error(flag + " = '': expected a path");
     struct stat s {};
     const bool plain = ::stat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode);
     f.part_ = plain ? path + ".part" : path;
     f.file_ = std::fopen(f.part_.c_str(), "w");
     if (f.file_ == nullptr) return f.refused(errno);
+    if (plain) {
+      std::fclose(f.file_);
+      f.file_ = nullptr;
+      std::remove(f.part_.c_str());
+    }
     return f;
   }
   OutputFile(OutputFile&& other) noexcept { swap(other); }
@@ -69,12 +81,12 @@ class OutputFile {
     return *this;
   }
   ~OutputFile() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    if (part_ != path_) std::remove(part_.c_str());
+    if (file_ != nullptr) std::fclose(file_);
   }
 
   Status write(const std::string& text) {
+    if (file_ == nullptr) file_ = std::fopen(part_.c_str(), "w");
+    if (file_ == nullptr) return refused(errno);
     errno = 0;
     const bool written =
         std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
@@ -107,5 +119,31 @@ class OutputFile {
   std::string flag_, path_, part_;
   std::FILE* file_ = nullptr;
 };
+
+/// Refuses a place to write that is one of the files a command reads, or the place of another output.
+inline Status check_places(
+    const std::vector<std::string>& read,
+    std::initializer_list<std::pair<const char*, std::optional<std::string>>> written) {
+  namespace fs = std::filesystem;
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code error;
+    if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;  // /dev/stdout takes both
+    // A name that is not there yet would stay relative.
+    return fs::weakly_canonical(fs::absolute(a, error), error) ==
+           fs::weakly_canonical(fs::absolute(b, error), error);
+  };
+  for (auto it = written.begin(); it != written.end(); ++it) {
+    const auto& [flag, path] = *it;
+    if (!path) continue;
+    for (const std::string& file : read)
+      if (same(*path, file))
+        return Status::error(fmt::format("{} = {}: expected no file that is read", flag, *path));
+    for (auto other = written.begin(); other != it; ++other)
+      if (other->second && same(*path, *other->second))
+        return Status::error(
+            fmt::format("{} = {}: expected another file than {}", flag, *path, other->first));
+  }
+  return {};
+}
 
 }  // namespace weft::tools

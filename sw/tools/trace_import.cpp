@@ -284,6 +284,7 @@ int trace_command(int argc, char** argv) {
                     [](unsigned char c) { return c < 0x20 || c == 0x7f || c == '"' || c == '\\'; }))
       return bad_input(
           fmt::format("{}: expected text without quotes, backslashes and control characters", flag));
+  if (Status s = check_places(files, {{"--output", output}}); !s.ok()) return bad_input(s.text());
   auto trace = import_pytorch(files);
   if (!trace.ok()) return bad_input(trace.error());
   auto file = OutputFile::create("--output", output);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `weft` command: chooses the subcommand.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -27,9 +31,7 @@ void usage(std::FILE* to) {
   std::fputs("\n`weft COMMAND --help` tells the options of a command.\n", to);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   if (argc < 2) {
     usage(stderr);
     return weft::tools::kBadInput;
@@ -51,5 +53,20 @@ int main(int argc, char** argv) {
   std::fprintf(stderr, "weft: %s: unknown command, expected one of:", argv[1]);
   for (const Command& c : kCommands) std::fprintf(stderr, " %s", c.name);
   std::fputs(" (weft --help tells more)\n", stderr);
+  return weft::tools::kBadInput;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A file opened later must not take the number of a standard stream that the caller has closed.
+  int fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR);
+  if (fd >= 0) ::close(fd);
+  const int status = run(argc, argv);
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  std::fprintf(stderr, "weft: standard output: cannot be written: %s\n",
+               std::strerror(errno != 0 ? errno : EIO));
   return weft::tools::kBadInput;
 }

@@ -43,7 +43,7 @@ struct Work {
   std::vector<EvalConfig> configs;
   unsigned at_a_time = 1;
   Machine machine;
-  std::optional<OutputFile> json, csv;
+  std::optional<OutputFile> json, csv, data;  // data: what the plots show
 };
 
 int bad_input(const std::string& text) {
@@ -63,6 +63,8 @@ Result<std::vector<double>> list_of(const char* flag, const std::string& text, d
     if (error != std::errc{} || end != text.data() + comma || !(v >= low && v <= high) ||
         (whole && v != static_cast<double>(static_cast<uint64_t>(v))))
       return bad();
+    if (std::count(values.begin(), values.end(), v) != 0)
+      return Status::error(fmt::format("{} = {}: expected each value once", flag, text));
     values.push_back(v);
     at = comma + 1;
   }
@@ -114,7 +116,8 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
     l.values = values.take();
   }
   if (o.seed) {
-    auto values = list_of("--seed", *o.seed, 0, 9007199254740992.0, true, "integers from 0: 1,2,3");
+    auto values =
+        list_of("--seed", *o.seed, 0, 9007199254740991.0, true, "integers from 0 to 2^53 - 1: 1,2,3");
     if (!values.ok()) return values.status();
     over.seeds.emplace(values.value().begin(), values.value().end());
   }
@@ -125,6 +128,8 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
       auto body = parse_body(o.body->substr(at, comma - at));
       if (!body.ok())
         return Status::error(fmt::format("--body = {}: expected some of {}", *o.body, body.error()));
+      if (std::count(over.bodies->begin(), over.bodies->end(), body.value()) != 0)
+        return Status::error(fmt::format("--body = {}: expected each once", *o.body));
       over.bodies->push_back(body.value());
       at = comma + 1;
     }
@@ -148,9 +153,14 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
   for (const std::string& file : o.scenarios) {
     auto config = load_eval(file, over);
     if (!config.ok()) return config.status();
+    for (const EvalConfig& other : work.configs)
+      if (other.base.scenario.name == config.value().base.scenario.name)
+        return Status::error(fmt::format("{}: name = {}: expected another name than that of {}", file,
+                                         other.base.scenario.name, other.file));
     work.configs.push_back(config.take());
   }
   if (ranks != nullptr && ranks->rank() != 0) return work;
+  if (Status s = check_places(o.scenarios, {{"--json", o.json}, {"--csv", o.csv}}); !s.ok()) return s;
   for (const auto& [flag, path, file] :
        {std::tuple{"--json", &o.json, &work.json}, std::tuple{"--csv", &o.csv, &work.csv}}) {
     if (!*path) continue;
@@ -163,6 +173,9 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
     fs::create_directories(*o.plots, error);
     if (error)
       return Status::error(fmt::format("--plots = {}: cannot be made: {}", *o.plots, error.message()));
+    auto created = OutputFile::create("--plots", (fs::path(*o.plots) / "eval.json").string());
+    if (!created.ok()) return created.status();
+    work.data.emplace(created.take());
   }
   return work;
 }
@@ -201,10 +214,7 @@ int run(const Options& o, tb::Ranks* ranks, int argc, char** argv) {
   if (work.csv)
     if (Status s = work.csv->write(csv_of(results)); !s.ok()) return bad_input(s.text());
   if (o.plots) {
-    auto data = OutputFile::create("--plots", (fs::path(*o.plots) / "eval.json").string());
-    if (!data.ok()) return bad_input(data.error());
-    OutputFile file = data.take();
-    if (Status s = file.write(text); !s.ok()) return bad_input(s.text());
+    if (Status s = work.data->write(text); !s.ok()) return bad_input(s.text());
     std::fflush(stdout);
     if (Status s = draw((fs::path(*o.plots) / "eval.json").string(), *o.plots); !s.ok()) {
       std::fprintf(stderr, "weft eval: %s\n", s.text().c_str());
@@ -228,7 +238,7 @@ int eval_command(int argc, char** argv) {
       "compares them with the ideal bound, with their goals and with recorded figures.\n"
       "Lists are written a,b,c; a flag replaces what the scenario file says."};
   app.name("weft eval");
-  app.add_option("--scenario", o.scenarios, "scenario file (TOML; sw/scenarios/eval; docs/evaluation.md)")
+  app.add_option("--scenario", o.scenarios, "scenario file (TOML; sw/scenarios/eval; docs/eval_scenarios.md)")
       ->required()
       ->take_all();
   app.add_option("--loss", o.loss, "probabilities that a frame is lost at the receiving port");

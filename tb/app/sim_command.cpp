@@ -162,8 +162,10 @@ Result<std::vector<uint8_t>> read_firmware() {
 void stop_on_signals() {
   struct sigaction action {};
   action.sa_handler = [](int signal) { interrupted.store(signal, std::memory_order_relaxed); };
-  action.sa_flags = SA_RESETHAND;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    // A pipe without a reader signals at every write; all of them are survived until everything is cleaned
+    // up.
+    action.sa_flags = signal == SIGPIPE ? 0 : static_cast<int>(SA_RESETHAND);
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);
     if (now.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays
@@ -268,6 +270,10 @@ int run(const Options& o, int argc, char** argv) {
   }
   auto firmware = read_firmware();
   if (!firmware.ok()) return bad_input(firmware.error());
+  if (Status s =
+          check_places({scenario_file, workload_file}, {{"--json", o.json}, {"--timeline", o.timeline}});
+      !s.ok())
+    return bad_input(s.text());
   std::optional<OutputFile> json_file;
   if (o.json) {
     auto file = OutputFile::create("--json", *o.json);

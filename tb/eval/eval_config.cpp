@@ -21,7 +21,10 @@ using tb::TomlTable;
 namespace {
 
 constexpr double kMaxUs = 60e6;
+constexpr double kLeastWindowUs = 0.1;
 constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+
+constexpr const char* kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
 struct Sweepable {
   const char* key;
@@ -38,6 +41,12 @@ constexpr Sweepable kSweepable[] = {
     {"slow_core_links", 0, 65536, true, "integers from 0 to 65536"},
     {"faults", 0, 1, true, "0: without the down times of the file, 1: with them"},
 };
+
+template <class T>
+bool given_twice(std::vector<T> values) {
+  std::sort(values.begin(), values.end());
+  return std::adjacent_find(values.begin(), values.end()) != values.end();
+}
 
 bool need(TomlTable& t, const char* key, const char* what) {
   if (t.has(key)) return true;
@@ -133,11 +142,57 @@ void read_roce(TomlTable t, RoceConfig& c) {
   t.boolean("dcqcn", c.dcqcn);
 }
 
+// Every figure that run.cpp or report.cpp may tell, those of flows once for each group. A goal that names
+// another would never be judged.
+constexpr const char* kOfFlows[] = {"mean_us", "p50_us", "p99_us",         "max_us",   "first_us",
+                                    "last_us", "gbps",   "total_gbps",     "line_pct", "jain_1",
+                                    "jain_2",  "jain_3", "jain_min_from_2"};
+constexpr const char* kOfRuns[] = {"unfinished",
+                                   "groups_apart_pct",
+                                   "last_us",
+                                   "recovery_us",
+                                   "data",
+                                   "resent",
+                                   "needless",
+                                   "needless_pct",
+                                   "discarded",
+                                   "acks",
+                                   "others",
+                                   "timeouts",
+                                   "drop_queue",
+                                   "drop_loss",
+                                   "drop_down",
+                                   "paths_failed",
+                                   "ce_marked",
+                                   "events",
+                                   "cost_us",
+                                   "retained_pct",
+                                   "linear_pct",
+                                   "of_bound_pct",
+                                   "above_bound_ns",
+                                   "victim_of_solo_pct",
+                                   "rss_gib",
+                                   "mevents_per_s",
+                                   "host_state_bytes"};
+
+bool is_metric(const std::string& name, const Workload& traffic) {
+  const auto among = [](const auto& list, const std::string& n) {
+    return std::find(std::begin(list), std::end(list), n) != std::end(list);
+  };
+  if (among(kOfRuns, name)) return true;
+  for (const std::string& group : groups_of(traffic)) {
+    const std::string prefix = group.empty() ? "" : group + ".";
+    if (name.starts_with(prefix) && among(kOfFlows, name.substr(prefix.size()))) return true;
+  }
+  return false;
+}
+
 void read_goal(TomlTable t, const EvalConfig& config, Goal& g) {
   need(t, "row", "the name of the row");
   need(t, "metric", "a metric");
   t.text("row", g.row);
-  t.text("metric", g.metric);
+  if (t.text("metric", g.metric) && !is_metric(g.metric, config.base.traffic))
+    t.error("metric", "a figure of docs/eval_scenarios.md, behind its group and a dot if flows have groups");
   t.text("unit", g.unit);
   const bool least = t.number("at_least", g.value, -1e18, 1e18), most = t.has("at_most");
   t.number("at_most", g.value, -1e18, 1e18);
@@ -146,6 +201,7 @@ void read_goal(TomlTable t, const EvalConfig& config, Goal& g) {
   for (const auto& [key, values] : config.sweep) {
     double v = 0;
     if (!t.number(key.c_str(), v, -1e18, 1e18)) continue;
+    if (std::count(values.begin(), values.end(), v) == 0) t.error(key.c_str(), "a value of the sweep");
     g.where.emplace_back(key, v);
   }
   double v = 0;
@@ -223,6 +279,12 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   auto read = TomlFile::read(path);
   if (!read.ok()) return Status::error(read.error());
   TomlFile& file = read.value();
+  // Plots are files of that name.
+  const std::string& name = base.scenario.name;
+  if (!file.root().has("name"))
+    file.root().error("name", "a name of the scenario (the key is missing)");
+  else if (name.empty() || name[0] == '.' || name.find_first_not_of(kNameLetters) != std::string::npos)
+    file.root().error("name", "letters, digits, '-', '_' and '.', no '.' in front");
   for (const char* other : {"name", "cluster", "fabric", "faults"}) file.root().skip(other);
 
   for (const char* section : {"eval", "packet", "traffic"})
@@ -235,6 +297,7 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   t.text("title", c.title);
   std::vector<std::string> names;
   t.texts("bodies", names);
+  if (given_twice(names)) t.error("bodies", "each body once");
   for (const std::string& n : names) {
     auto body = parse_body(n);
     if (!body.ok()) {
@@ -245,13 +308,16 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   }
   std::vector<int64_t> seeds;
   t.integers("seeds", seeds, 0, INT64_MAX, "seeds from 0");
+  if (given_twice(seeds)) t.error("seeds", "each seed once");
   c.seeds.assign(seeds.begin(), seeds.end());
   if (c.seeds.empty()) t.error("seeds", "at least one seed");
   if (c.bodies.empty()) t.error("bodies", "at least one body");
   double us = 0;
   if (t.number("limit_us", us, 1, kMaxUs)) base.limit = static_cast<Ps>(std::llround(us * 1e6));
   us = 0;
-  t.number("window_us", us, 0, kMaxUs);
+  // Accounts cost memory and time for each window of each flow.
+  if (t.number("window_us", us, 0, kMaxUs) && us != 0 && us < kLeastWindowUs)
+    t.error("window_us", fmt::format("0 or at least {}", kLeastWindowUs));
   base.window = static_cast<Ps>(std::llround(us * 1e6));
   std::string measure = "time";
   if (t.text("measure", measure) && measure != "time" && measure != "rate")
@@ -268,6 +334,7 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
     std::vector<double> values;
     if (!sweep.numbers(s.key, values, s.low, s.high, s.what)) continue;
     if (values.empty()) sweep.error(s.key, "at least one value");
+    if (given_twice(values)) sweep.error(s.key, "each value once");
     c.sweep.emplace_back(s.key, values);
   }
   for (TomlTable g : file.root().tables("goal")) read_goal(g, c, c.goals.emplace_back());

@@ -227,6 +227,20 @@ class Outputs(Case):
         # The captures, and their folders, of a run that then cannot begin.
         self.refused([*sim, "--pcap", "new/deep", "--timeline", "none/x.json"], "none/x.json", "cannot be written")
 
+    def test_a_file_that_is_read_or_written_already(self):
+        sim = ["sim", "--config", "s.toml"]
+        for name in ("s.toml", "./w.toml"):
+            self.refused([*sim, "--json", name], f"--json = {name}", "expected no file that is read")
+        self.refused([*sim, "--json", "o.json", "--timeline", "./o.json"], "--timeline = ./o.json", "expected another file than --json")
+
+    def test_a_pipe_that_nobody_reads(self):
+        before = self.files()
+        with subprocess.Popen([WEFT, "sim", "--config", "s.toml", "--pcap", "caps", "--timeline", "t.json"], cwd=self.dir,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+            run.stdout.close()
+            self.assertEqual(run.wait(timeout=LIMIT_S), -signal.SIGPIPE)
+        self.assertEqual(self.files(), before)
+
     def test_a_full_disk(self):
         self.refused(["sim", "--config", "s.toml", "--timeline", "/dev/full"], "--timeline: /dev/full", "No space left", stdout=True)
         self.refused(["sim", "--config", "s.toml", "--json", "/dev/full"], "--json = /dev/full", "No space left", stdout=True)

@@ -7,8 +7,10 @@ no file that was not there before.
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 NEEDS = ["weft"]
@@ -101,6 +103,31 @@ class EvalCli(unittest.TestCase):
         self.changed('"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 8\nbytes = 1',
                      "traffic.flow[0].dst = 8", "below cluster.nodes = 8")
 
+    def test_what_would_mean_nothing_or_mislead(self):
+        self.changed('name = "small"\n', "", "name", "missing")
+        self.changed('name = "small"', 'name = "../small"', "name = '../small'", "letters")
+        self.changed("seeds = [1, 2]", "seeds = [1, 1]", "eval.seeds", "each seed once")
+        self.changed('["weft", "rocev2"]', '["weft", "weft"]', "eval.bodies", "each body once")
+        self.changed("loss = [0, 0.02]", "loss = [0, 0.02, 0]", "sweep.loss", "each value once")
+        self.changed("window_us = 20", "window_us = 0.000001", "eval.window_us = 1e-06", "at least 0.1")
+        self.changed('"retained_pct"', '"retained"', "goal[0].metric = 'retained'", "a figure of docs/eval_scenarios.md")
+        self.changed("\nloss = 0.02", "\nloss = 0.03", "goal[0].loss = 0.03", "a value of the sweep")
+
+    def test_absurd_sizes(self):
+        self.changed("nodes = 8", "nodes = 1_000_000_000", "cluster.nodes = 1000000000", "from 1 to 4096")
+        self.changed("bytes = 200_000", "bytes = 1e18", "traffic.bytes = 1e+18", "2147483648")
+        self.changed("paths = 16", "paths = 1000", "weft.paths = 1000", "from 1 to 256")
+        self.changed("loss = [0, 0.02]", "loss = [nan]", "sweep.loss[0] = nan")
+        self.changed("bytes = 200_000", "bytes = 99999999999999999999", "not TOML")
+
+    def test_files_that_are_no_scenario(self):
+        for content in (b"\x00\xff\xfe" * 1000, b"", b"[" * 100_000):
+            with self.subTest(content=content[:8]):
+                with open(os.path.join(self.dir, "s.toml"), "wb") as handle:
+                    handle.write(content)
+                self.refused(["--scenario", "s.toml"], "s.toml")
+        self.refused(["--scenario", "."], ".: cannot be read")
+
     def test_more_memory_than_there_is(self):
         self.write(SCENARIO.replace("nodes = 8", "nodes = 4096").replace('"permutation"', '"all_to_all"'))
         self.refused(["--scenario", "s.toml"], "s.toml: cluster.nodes = 4096", "MiB of this machine")
@@ -119,6 +146,43 @@ class EvalCli(unittest.TestCase):
         self.refused([*ok, "--threads", "0"], "--threads = 0")
         self.refused([*ok, "--json", "none/o.json"], "--json = none/o.json")
         self.refused([*ok, "--csv", "none/o.csv"], "--csv = none/o.csv")
+
+        self.refused([*ok, "--json", ""], "--json = '': expected a path")
+        self.refused([*ok, "--json", "s.toml"], "--json = s.toml", "expected no file that is read")
+        self.refused([*ok, "--json", "o", "--csv", "./o"], "--csv = ./o", "expected another file than --json")
+        self.refused([*ok, *ok], "name = small", "expected another name than that of s.toml")
+        self.refused([*ok, "--loss", "0.1,0.1"], "--loss = 0.1,0.1", "each value once")
+        self.refused([*ok, "--body", "weft,weft"], "--body = weft,weft", "each once")
+        self.refused([*ok, "--seed", "9007199254740993"], "--seed = 9007199254740993", "2^53 - 1")
+
+    def test_a_signal_leaves_no_file(self):
+        self.write(SCENARIO.replace("bytes = 200_000", "bytes = 2_000_000_000"))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with subprocess.Popen([WEFT, "eval", "--scenario", "s.toml", "--json", "o.json", "--csv", "o.csv"], cwd=self.dir,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+                time.sleep(1)
+                self.assertIsNone(run.poll(), "ended too early")
+                run.send_signal(number)
+                out, err = run.communicate(timeout=LIMIT_S)
+            self.assertEqual((run.returncode, out, err), (-number, b"", b""))
+            self.assertEqual(os.listdir(self.dir), ["s.toml"])
+
+    def test_standard_output_that_takes_nothing(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            run = subprocess.run([WEFT, "eval", "--scenario", "s.toml", "--seed", "1"], cwd=self.dir, text=True, stdout=full,
+                                 stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+        self.assertEqual(run.returncode, 2)
+        self.assertEqual(run.stderr, "weft: standard output: cannot be written: No space left on device\n")
+
+    def test_every_figure_that_is_told_may_be_a_goal(self):
+        self.weft("--scenario", "s.toml", "--json", "o.json")
+        with open(os.path.join(self.dir, "o.json"), encoding="utf-8") as handle:
+            bodies = json.load(handle)["scenarios"][0]["points"][1]["bodies"]
+        names = sorted({name for body in bodies.values() for name in body["metrics"]})
+        self.assertGreater(len(names), 25)
+        self.write(SCENARIO + "".join(f'[[goal]]\nrow = "{n}"\nmetric = "{n}"\nat_least = 0\nloss = 0.02\n' for n in names))
+        result = self.weft("--scenario", "s.toml")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_end_to_end(self):
         args = ["--scenario", "s.toml", "--json", "o.json", "--csv", "o.csv"]
