@@ -102,6 +102,7 @@ int run(const Options& o) {
   if (o.body.empty()) return bad_input("--body: absent: expected ref, rtl or udp:HOST:PORT");
   auto body = make_body(o.body);
   if (!body.ok()) return bad_input(body.error());
+  if (Status s = check_places(files, {{"--json", o.json}}); !s.ok()) return bad_input(s.text());
   std::optional<OutputFile> json;
   if (o.json) {
     auto file = OutputFile::create("--json", *o.json);

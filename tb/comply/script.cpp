@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tb/comply/body.h"
 #include "tb/comply/fault.h"
@@ -28,6 +29,10 @@ const Keys kDataKeys = {"stream", "va",  "rkey",  "msg", "msg_len", "value",  "s
                         "retx",   "len", "bytes", "op",  "to",      "to_key", "operand", "compare"};
 const Keys kAckKeys = {"base",  "hist",    "ce_bytes", "rx_bytes", "echo",
                        "share", "credits", "status",   "stream",   "words"};
+// What a slip of the finger must not turn into hours.
+constexpr std::uint64_t kMostRepeats = 100'000;
+constexpr std::pair<const char*, std::uint64_t> kMost[] = {
+    {"path", 255}, {"copies", 100'000}, {"grow", 65'535}, {"cut", 65'535}};
 // How a frame is made wrong; they work on the finished frame, in this order: opcode .. set, cut, grow,
 // corrupt.
 const Keys kWrongKeys = {"opcode", "pad",  "tver",    "version", "words",  "set",
@@ -189,6 +194,8 @@ class Parser {
       script_.setup_line = line_;
       for (const Arg& a : script_.setup)
         if (a.key == "body_psn") script_.abilities |= kStartPsn;
+      for (const auto& [key, most] : {std::pair{"ports", 8u}, std::pair{"paths", 256u}})
+        if (const Arg* a = setup_arg(key)) limit(key, a->value.lo, 1, most);
     } else {
       word_ = 0;
       return false;
@@ -390,8 +397,23 @@ class Parser {
         script_.abilities |= kFrames;
       if (key == "mac_error") script_.abilities |= kMac;
       out.push_back({key, value(key, text)});
+      for (const auto& [limited, most] : kMost)
+        if (key == limited && out.back().value.kind == Value::Kind::kNumber)
+          limit(key, out.back().value.lo, 0, most);
     }
     return out;
+  }
+  const Arg* setup_arg(const std::string& key) const {
+    for (const Arg& a : script_.setup)
+      if (a.key == key) return &a;
+    return nullptr;
+  }
+  // A number that stands in the script; what names hold shows when it runs.
+  void limit(const std::string& key, const Expr& e, std::uint64_t least, std::uint64_t most) {
+    if (e.terms.size() != 1 || e.terms[0].factors.size() != 1 || !e.terms[0].factors[0].literal) return;
+    const std::uint64_t value = e.terms[0].factors[0].value;
+    if (value < least || value > most)
+      bad(fmt::format("{} = {}: expected a number of {} to {}", key, value, least, most));
   }
   tb::Ps time(const std::string& text) {
     tb::Ps t;
@@ -457,6 +479,7 @@ class Parser {
     } else if (w == "repeat") {
       s.what = Do::kRepeat;
       s.where = expression(take("how often"), false);
+      limit("repeat", s.where, 0, kMostRepeats);
       if (accept("as")) {
         s.word = define(take("a name"));
         names_.insert(s.word);

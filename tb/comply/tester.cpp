@@ -206,6 +206,9 @@ class Run {
     for (const Arg& a : script_.setup)
       if (a.key == "body_psn") setup_.psn = static_cast<std::uint32_t>(number(a.value.lo) & kMask24);
 
+    if (setup_.ports == 0 || setup_.paths == 0)
+      throw Failure{script_.setup_line, "setup: expected at least one port with one path"};
+
     offer_ = wire::Hello{};
     offer_.magic = kMagic;
     offer_.version = wire::kWeftVersion;
@@ -337,7 +340,7 @@ class Run {
         break;
       }
       case Do::kClose: check(body_.close()); break;
-      case Do::kSport: check(body_.change_sport(static_cast<std::uint32_t>(number(s, "path", 0)))); break;
+      case Do::kSport: check(body_.change_sport(path_of(s))); break;
       case Do::kState: state(s); break;
       case Do::kCounters: counters(s); break;
       case Do::kRefuse: refuse(s); break;
@@ -897,8 +900,17 @@ class Run {
                     fmt::format("the next completion ({}): expected imm {:#x}", text_of(c), number(v->lo))};
   }
 
+  // A path that the body can be asked about.
+  std::uint32_t path_of(const Statement& s) const {
+    const std::uint64_t path = number(s, "path", 0), stride = body_.stride(setup_);
+    if (path / stride >= setup_.ports || path % stride >= setup_.paths)
+      throw Failure{s.line, fmt::format("path = {}: expected one of the {} paths of {} ports", path,
+                                        setup_.paths, setup_.ports)};
+    return static_cast<std::uint32_t>(path);
+  }
+
   void state(const Statement& s) {
-    const auto path = static_cast<std::uint32_t>(number(s, "path", 0));
+    const auto path = path_of(s);
     const Ps until = body_.now() + s.time;
     for (;;) {
       const auto got = body_.path_state(path);

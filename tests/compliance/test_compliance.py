@@ -131,6 +131,39 @@ class Command(unittest.TestCase):
             self.refused("--body", "ref", "--json", out, "--script", path, text=f"{path}:2: colour: no such key here")
             self.assertEqual(os.listdir(folder), ["bad.script"])
 
+    def script(self, folder, text):
+        path = os.path.join(folder, "a.script")
+        with open(path, "wb") as handle:
+            handle.write(text)
+        return path
+
+    def test_scripts_that_nobody_meant(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            for text, said in [(b"", "no title"), (b"# t\n", "no step"), (b"\x00\xff\xfe" * 1000, "a.script:1"),
+                               (b"# t\nrepeat 99999999999 as i\nwait 1us\nend\n", "repeat = 99999999999: expected a number of 0 to"),
+                               (b"# t\nsend probe psn=+0 copies=999999999999\n", "copies = 999999999999: expected a number of 0 to"),
+                               (b"# t\nsend probe psn=+0 grow=999999999\n", "grow = 999999999: expected a number of 0 to 65535"),
+                               (b"# t\nsend probe psn=+0 path=1000\n", "path = 1000: expected a number of 0 to 255"),
+                               (b"# t\nsetup paths=0\nwait 1us\n", "paths = 0: expected a number of 1 to 256"),
+                               (b"# t\nsetup ports=99\nwait 1us\n", "ports = 99: expected a number of 1 to 8"),
+                               (b"# t\nwait 1us", "a.script: expected no file that is read")]:
+                path = self.script(folder, text)
+                self.refused("--body", "ref", "--script", path, "--json", path if said.startswith("a.script: ") else f"{folder}/o",
+                             text=said)
+                self.assertEqual(os.listdir(folder), ["a.script"])
+
+    def test_a_path_that_there_is_not_fails_the_script(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            for step in (b"state path=99 good within 1us", b"body sport path=1"):
+                run = weft("--body", "ref", "--script", self.script(folder, b"# t\n" + step + b"\n"))
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertRegex(run.stdout, r"a\.script:2: path = \d+: expected one of the 1 paths of 1 ports\n")
+
+    def test_standard_output_that_takes_nothing(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            run = subprocess.run([WEFT, "comply", "--list"], text=True, stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((run.returncode, run.stderr), (2, "weft: standard output: cannot be written: No space left on device\n"))
+
     def test_a_failure_names_file_line_what_was_expected_and_the_last_frames(self):
         with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
             path = os.path.join(folder, "wrong.script")
