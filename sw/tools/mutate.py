@@ -75,7 +75,10 @@ def main():
         return 1
     cmake = os.path.join(out, "cmake")
     with open(os.path.join(cmake, "compile_commands.json"), encoding="utf-8") as handle:
-        compile_of = {os.path.relpath(c["file"], ROOT): c["command"] for c in json.load(handle)}
+        # Other targets (the fuzzers' replay, with sanitizers) compile the same files in other ways.
+        compile_of = {name: c["command"] for c in json.load(handle)
+                      for name in [os.path.relpath(c["file"], ROOT)]
+                      if f" -o dir/{os.path.dirname(name)}/CMakeFiles/" in c["command"]}
     link = subprocess.run(["ninja", "-C", cmake, "-t", "commands", "test_" + program], check=True, text=True,
                           stdout=subprocess.PIPE).stdout.splitlines()
     link = next(line for line in reversed(link) if f"-o {out}/tests/{program} " in line + " ")
