@@ -13,8 +13,8 @@ using Ps = std::int64_t;  // picoseconds of model time
 inline constexpr Ps kNs = 1'000, kUs = 1'000'000, kMs = 1'000'000'000;
 inline constexpr Ps kNever = INT64_MAX;
 
-/// Rules of congestion control and failure detection. Ratios are exact binary fractions so that runs agree
-/// bit for bit on every machine.
+/// Rules of congestion control and failure detection. The same seed gives the same run of a
+/// program; compilers may round the ratios differently.
 struct Tuning {
   // Cap of a connection at a port.
   double cap_rtts = 2.75;       // cap = share * cap_rtts * smallest RTT + 1 packet

@@ -75,6 +75,10 @@ std::uint64_t Endpoint::Impl::draw() {  // splitmix64
   return x ^ (x >> 31);
 }
 
+std::uint16_t Endpoint::Impl::draw_sport() {
+  return static_cast<std::uint16_t>(kFirstSport + draw() % (0x10000 - kFirstSport));
+}
+
 std::uint32_t Endpoint::Impl::reserve_conn() {
   std::uint32_t i;
   if (free_conns.empty()) {
@@ -193,7 +197,7 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
     t.head = t.tail = kNil;
     t.confirmed = t.proven = 1;  // the set-up confirmed epoch 0
     t.slow_start = 1;
-    t.sport = static_cast<std::uint16_t>(kFirstSport + draw() % (0x10000 - kFirstSport));
+    t.sport = draw_sport();
     RxPath& r = c.rx[i];
     r.next = theirs.psn & kPsnMask;
     r.hist.fill(~std::uint64_t{0});

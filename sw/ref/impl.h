@@ -90,6 +90,7 @@ struct Endpoint::Impl {
   /// When a clock of the last 4 s was read. Kept for longer, a clock says nothing: it wraps.
   static Ps time_of(Ps now, std::uint32_t ts) { return (now / kNs - Ps{clock(now) - ts}) * kNs; }
   std::uint64_t draw();
+  std::uint16_t draw_sport();
   // path / config.paths. Exact, for both are at most 256: with per_path = 65536 / paths rounded up the
   // product is too large by less than path * paths < 65536, and path / paths is at least 1 / paths below its
   // next whole.
@@ -148,7 +149,6 @@ struct Endpoint::Impl {
 
   // path.cpp
   std::uint32_t rto_ns(const Conn& c, std::uint32_t port) const;
-  static bool has_fence(const Conn& c);
   void arm(std::uint32_t conn, std::uint32_t path, Ps now, std::uint32_t after_ns);
   void push_timer(Timer t);
   void on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path, Ps at);

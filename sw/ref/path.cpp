@@ -156,7 +156,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     if (t.timeouts != 0xff) ++t.timeouts;
     return queue_probe(conn, path, 1, true);
   }
-  if (!has_fence(c)) {
+  if (!has_cap(c, wire::Cap::FENCE)) {
     // Nothing can be taken off a path: the connection lives as long as each of them.
     if (t.timeouts != 0xff) ++t.timeouts;
     if (t.timeouts >= config.tuning.retry_limit) return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
@@ -195,10 +195,6 @@ void Endpoint::Impl::on_keep_timer(Ps now, std::uint32_t conn) {
   if (now - c.heard >= config.tuning.give_up / 4) send_scout(conn, kNil);
   c.keep_timer = true;
   push_timer({now + config.tuning.give_up / 4, 0, conn, 0, TimerKind::kKeep, c.incarnation});
-}
-
-bool Endpoint::Impl::has_fence(const Conn& c) {
-  return (c.caps >> static_cast<unsigned>(wire::Cap::FENCE) & 1) != 0;
 }
 
 /// A probe on a path that is not waiting for one already, on another port if there is one: its answer tells
@@ -285,7 +281,7 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   t.growth = 0;
   if (t.move) {
     t.move = 0;
-    t.sport = static_cast<std::uint16_t>(0xc000 + draw() % 0x4000);
+    t.sport = draw_sport();
   }
   if (c.state == ConnState::kFailing) {
     // Those fenced before it failed, perhaps with nothing unsettled, are waited for like the others.
@@ -305,7 +301,7 @@ void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
   Impl& e = *impl_;
   if (conn >= e.conns.size()) return;
   Conn& c = e.conns[conn];
-  if (c.state != ConnState::kOpen || !Impl::has_fence(c) || path >= e.num_paths()) return;
+  if (c.state != ConnState::kOpen || !has_cap(c, wire::Cap::FENCE) || path >= e.num_paths()) return;
   TxPath& t = c.tx[path];
   if (!t.confirmed) return;
   t.move = 1;
@@ -317,7 +313,7 @@ void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
 void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Packet& p) {
   Conn& c = conns[conn];
   RxPath& r = c.rx[p.path];
-  if (!has_fence(c)) return drop(Drop::OPCODE);
+  if (!has_cap(c, wire::Cap::FENCE)) return drop(Drop::OPCODE);
   // Who does not know the path's PSNs cannot close it.
   const std::int32_t ahead = psn_diff(p.psn, r.base());
   if (p.epoch != r.epoch) return drop(Drop::EPOCH);
@@ -349,7 +345,7 @@ void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now, wire::Err why) 
   for (std::uint32_t i = 0; i < c.tx.size(); ++i) {
     TxPath& t = c.tx[i];
     if (t.unsettled() == 0 || !t.confirmed) continue;
-    if (!has_fence(c)) continue;
+    if (!has_cap(c, wire::Cap::FENCE)) continue;
     if (static_cast<PathState>(t.state) == PathState::kFencing) continue;
     set_state(conn, i, PathState::kFencing);
     t.timeouts = 0;

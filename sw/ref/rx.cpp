@@ -13,8 +13,6 @@ using wire::Opcode;
 
 namespace {
 
-inline constexpr double kLossGain = 1.0 / 256;
-
 bool test(const std::array<std::uint64_t, 4>& h, std::uint32_t i) {
   return (h[i / 64] >> (i % 64) & 1) != 0;
 }
@@ -72,8 +70,7 @@ void Endpoint::Impl::ack_due(std::uint32_t conn, std::uint32_t path, bool gap, b
   }
   if (urgent || !a.urgent) a.main = static_cast<std::uint8_t>(path);
   a.urgent |= urgent;
-  const std::uint32_t together =
-      (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0 ? config.tuning.ack_paths : 1;
+  const std::uint32_t together = has_cap(c, wire::Cap::BLOCKS) ? config.tuning.ack_paths : 1;
   if (urgent || a.count >= together) {
     queue_acks(conn, port);
   } else if (!a.timer) {
@@ -96,7 +93,7 @@ bool Endpoint::Impl::build_ack(std::uint32_t conn, std::uint32_t port, Packet& o
   AckPort& a = c.ack_port[port];
   a.queued = false;
   if (a.count == 0) return false;
-  const bool blocks = (c.caps >> static_cast<unsigned>(wire::Cap::BLOCKS) & 1) != 0;
+  const bool blocks = has_cap(c, wire::Cap::BLOCKS);
   const std::uint32_t main = blocks ? a.main : a.owed[0];
   const bool lossy = ports[port].loss >= config.tuning.double_loss;
   out.path = static_cast<std::uint8_t>(main);
@@ -560,7 +557,7 @@ void Endpoint::Impl::stream_error(std::uint32_t conn, std::uint16_t stream, std:
       link = &rx_msgs[i].next;
     }
   }
-  if ((c.caps >> static_cast<unsigned>(wire::Cap::STREAMS) & 1) == 0) {
+  if (!has_cap(c, wire::Cap::STREAMS)) {
     // A peer that knows no STREAM_ERROR learns it from every ack from now on, and fails the connection.
     if (c.told == Err::OK) c.told = status;
     flush_recvs(conn, stream);

@@ -10,12 +10,6 @@ using wire::Drop;
 
 namespace {
 
-inline constexpr double kLossGain = 1.0 / 256;
-
-constexpr bool has_cap(const Conn& c, wire::Cap cap) {
-  return (c.caps >> static_cast<unsigned>(cap) & 1) != 0;
-}
-
 /// History bit of the PSN `back` + 1 below the base.
 bool arrived(const AckHeader& a, std::uint32_t back) {
   return back < wire::kHistBits && (a.hist[back / 32] >> (31 - back % 32) & 1) != 0;
@@ -263,7 +257,7 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   Conn& c = conns[conn];
   TxPath& t = c.tx[p.path];
   const AckHeader& a = p.ack;
-  if (!has_fence(c)) return drop(Drop::OPCODE);
+  if (!has_cap(c, wire::Cap::FENCE)) return drop(Drop::OPCODE);
   // Asked for or not: it says that the receiver has closed this epoch.
   if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the endpoint remembers. Sizes matter: path state is there for every path of every connection
-// (rtl.md budgets 48 bytes a direction), the rest for what is in flight.
+// (112 bytes, both directions; a test holds them there), the rest for what is in flight.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@ namespace weft::ref {
 
 inline constexpr std::uint32_t kNil = ~std::uint32_t{0};
 inline constexpr std::uint32_t kPsnMask = 0xffffff;
+inline constexpr double kLossGain = 1.0 / 256;  // of a port's EWMA, for each packet settled
 
 /// a - b of 24-bit PSNs, in [-2^23, 2^23).
 constexpr std::int32_t psn_diff(std::uint32_t a, std::uint32_t b) {
@@ -268,6 +269,11 @@ struct Conn {
 
   bool has_data() const { return resend_head != kNil || ready_head != kNil; }
 };
+
+/// Whether both ends can.
+inline bool has_cap(const Conn& c, wire::Cap cap) {
+  return (c.caps >> static_cast<unsigned>(cap) & 1) != 0;
+}
 
 /// Objects by number with a free list.
 template <class T>
