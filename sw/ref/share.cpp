@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiver's share: what each sender of a port may use, told in every ack. Active senders share 0.97 of
-// the line, less while much of what arrives is marked; those that use less by themselves, and those about to
-// leave, are counted at their use. It forgets within about one round trip.
+// The receiver's share: what each sender of a port may use, told in every ack. Active senders share the line,
+// less while much of what arrives is marked; those that use less by themselves, and those about to leave, are
+// counted at their use. Who sent nothing for two rounds is forgotten.
 #include <algorithm>
 
 #include "sw/ref/impl.h"

@@ -274,6 +274,52 @@ TEST_CASE("ref: a sender that fell silent gives its share back", "[ref][control]
   CHECK(net.end(1).share_of_line(one, 0) == 1);
 }
 
+TEST_CASE("ref: a sender that fell silent is forgotten after two rounds", "[ref][control]") {
+  // Who leaves with each message has an equal part of the line beside those who stay, whatever they use; so
+  // what it is granted tells how many the receiver remembers.
+  Config c = one_path();
+  Net net(c, 4, 1 << 20, false);
+  Bottleneck port;
+  bool dead = false;
+  net.fate = [&](const Sent& s) {
+    Fate f = port(s);
+    f.lost = dead && s.node > 1;
+    return f;
+  };
+  const std::uint32_t one = net.open(1, 0).first;
+  for (const unsigned n : {2u, 3u}) {
+    const std::uint32_t conn = net.open(n, 0).first;
+    for (unsigned i = 0; i < 4; ++i)
+      REQUIRE(net.end(n).post(conn, 0, write_of(i, 0, 0, 1 << 20), 0) == wire::Err::OK);
+  }
+  std::uint64_t id = 0;
+  const auto share_for_a_packet = [&] {
+    REQUIRE(net.end(1).post(one, 0, write_of(id++, 0, 0, 256), net.now()) == wire::Err::OK);
+    REQUIRE(net.run_until([&] { return net.end(1).idle(); }, 1 * kMs));
+    return net.end(1).share_of_line(one, 0);
+  };
+  net.run_for(100 * kUs);
+  CHECK(share_for_a_packet() < 1 / 2.9);
+  dead = true;
+  net.run_for(static_cast<Ps>(port.queue / 12.5 * kNs) + net.delay);  // what is on its way still comes
+  SECTION("nobody sends for longer than a round") {
+    net.run_for(50 * kUs);
+    CHECK(share_for_a_packet() == 1);
+  }
+  SECTION("another one sends in each round") {
+    // The receiver counts by what comes: the first packet is in the round of their last bytes or ends it, and
+    // of the next three the last two at least end rounds without any.
+    double share = 0;
+    for (unsigned i = 0; i < 4; ++i) {
+      const Ps begun = net.now();
+      share = share_for_a_packet();
+      if (i == 0) CHECK(share < 1 / 2.9);
+      net.run_for(begun + c.rtt_init + 1 * kUs - net.now());
+    }
+    CHECK(share == 1);
+  }
+}
+
 TEST_CASE("ref: acks, fences and probes pass a full window and an empty pacer", "[ref][control]") {
   // Node 0 may send no data: its cap is full of what nobody acks, or its share is next to nothing. What it
   // owes to node 1's data leaves at once all the same, and so do its probes.
