@@ -199,6 +199,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
   Conn& c = conns[conn];
   TxPort& tp = c.tx_port[port];
   const AckHeader& a = p.ack;
+  if (a.block_count != 0 && !has_cap(c, wire::Cap::BLOCKS)) return drop(Drop::ACK_BAD);
   any_lost = false;
   bool news = false;
   auto why = wire::Err::OK;

@@ -159,6 +159,29 @@ TEST_CASE("ref: acks carry blocks only when both ends can", "[ref][acks]") {
   }
 }
 
+TEST_CASE("ref: an ack with blocks that nobody agreed on is no ack", "[ref][acks]") {
+  Config c = one_plane(2);
+  c.caps &= ~(1u << static_cast<unsigned>(wire::Cap::BLOCKS));
+  Net net(c, 2, 1 << 20, false);
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  Writes w(net, a, 256);
+  bool liar = true;
+  net.forge = [&](const Sent& s, Packet& p) {
+    if (!liar || !ack(s, 1)) return;
+    p.ack.block_count = 1;
+    p.ack.blocks[0] = {p.ack.base, 0, ~0u, static_cast<std::uint8_t>(1 - p.path), p.epoch};
+  };
+  w.post(8);
+  net.run_for(20 * kUs);
+  CHECK(w.good == 0);
+  CHECK(drops(net, 0, Drop::ACK_BAD) == net.end(1).counters().acks_sent);
+  liar = false;
+  REQUIRE(net.settle());
+  w.check();
+  CHECK(net.end(0).counters().resent == 0);
+}
+
 TEST_CASE("ref: a block that tells too little settles nothing", "[ref][acks]") {
   // 40 packets of path 1 are unsettled, eight of the oldest never came. A block reaches back 32: by the base
   // alone the eight would count as delivered.
