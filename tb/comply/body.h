@@ -22,13 +22,14 @@ using tb::Ps;
 
 /// What a body can do beyond the capabilities of the protocol (which have the names of enum cap).
 enum Ability : std::uint32_t {
-  kFrames = 1,     // takes whole frames, wrong Ethernet, IP and UDP headers too
-  kControl = 2,    // posts requests, makes regions, shows memory
-  kCounters = 4,   // tells what it dropped and why
-  kState = 8,      // tells the state of a path
-  kStartPsn = 16,  // starts at a PSN of the script's choice
-  kSetup = 32,     // answers set-up records
-  kMac = 64,       // takes the MAC's word that a frame is bad
+  kFrames = 1,       // takes whole frames, wrong Ethernet, IP and UDP headers too
+  kControl = 2,      // posts requests, makes regions, shows memory
+  kCounters = 4,     // tells what it dropped and why
+  kState = 8,        // tells the state of a path
+  kStartPsn = 16,    // starts at a PSN of the script's choice
+  kSetup = 32,       // answers set-up records
+  kMac = 64,         // takes the MAC's word that a frame is bad
+  kJointAcks = 128,  // acks several paths in one frame where BLOCKS lets it
 };
 
 /// The numbers of a set-up that concern the body; what a body has no use for it ignores.

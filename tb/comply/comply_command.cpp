@@ -60,6 +60,11 @@ Result<std::unique_ptr<comply::Body>> make_body(const std::string& which) {
   return Status::error(fmt::format("--body = {}: expected ref, rtl or udp:HOST:PORT", which));
 }
 
+// The name of a file may be any bytes, JSON may not.
+std::string dump(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 const char* text_of(Verdict v) {
   switch (v) {
     case Verdict::kPass: return "pass";
@@ -72,10 +77,13 @@ const char* text_of(Verdict v) {
 
 int run(const Options& o) {
   if (o.serve) {
-    if (!o.body.empty() || o.list || o.wrong) return bad_input("--serve: expected alone");
+    if (!o.body.empty() || o.list || o.wrong || o.verbose || o.json || !o.scripts.empty())
+      return bad_input("--serve: expected alone");
     const Status s = comply::serve(static_cast<std::uint16_t>(*o.serve));
     return s.ok() ? kOk : bad_input(s.text());
   }
+  if (o.list && (!o.body.empty() || o.wrong || o.verbose || o.json))
+    return bad_input("--list: expected alone or with --script: it runs nothing");
   std::vector<std::string> files = o.scripts;
   if (files.empty()) {
     const std::string folder = WEFT_SOURCE_DIR "/tests/compliance";
@@ -164,7 +172,7 @@ int run(const Options& o) {
   if (json) {
     const nlohmann::json out = {
         {"body", o.body}, {"rows", rows}, {"passed", passed}, {"failed", failed}, {"not_yet", not_yet}};
-    if (Status s = json->write(out.dump(2) + "\n"); !s.ok()) return bad_input(s.text());
+    if (Status s = json->write(dump(out) + "\n"); !s.ok()) return bad_input(s.text());
   }
   return failed == 0 ? kOk : kFailed;
 }

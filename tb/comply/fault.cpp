@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <span>
+#include <vector>
 
 #include "sw/ref/packet.h"
 
@@ -42,6 +44,10 @@ constexpr Fault kFaults[] = {
     {"forgets-memory", "has zeros where data was placed"},
     {"agrees", "accepts every set-up record"},
     {"always-good", "calls every path good"},
+    {"block-deaf", "does not hear the blocks of acks"},
+    {"block-early", "acknowledges one packet more than has come in each block"},
+    {"block-dumb", "sends acks without their blocks"},
+    {"block-rash", "sends a block with every ack"},
     {"no-reply", "sends no data for READ, no replies and no messages of its own"},
 };
 
@@ -85,6 +91,7 @@ class WrongBody final : public Body {
         f[kBth + wire::Bth::kBytes + 3] = static_cast<std::uint8_t>(incarnation_);
       }
       if (is("credit-blind") && op == wire::Opcode::ACK) f[62 + 20] = 0x7f;
+      if (is("block-deaf") && op == wire::Opcode::ACK) tell(f, seen.frame, {});
       wire::reseal(f);
     }
     body_->send(port, f, mac_error);
@@ -154,6 +161,19 @@ class WrongBody final : public Body {
     any.whole_protocol = true;
     return any;
   }
+  /// The ack with these blocks instead of its own.
+  static void tell(wire::Frame& f, const wire::Parsed& ack, std::span<const wire::Wab> blocks) {
+    wire::Route r;
+    r.dmac = ack.eth.dst;
+    r.smac = ack.eth.src;
+    r.sip = ack.ipv4.src;
+    r.dip = ack.ipv4.dst;
+    r.sport = ack.udp.sport;
+    r.dscp = ack.ipv4.dscp;
+    r.ecn = ack.ipv4.ecn;
+    f.resize(wire::kMaxAckFrameBytes);
+    f.resize(wire::write_ack(f.data(), r, ack.bth, ack.wth, ack.wah, ack.hist, blocks));
+  }
   static Completion done(ref::Completed what, std::uint64_t id, std::uint16_t stream) {
     Completion c;
     c.what = what;
@@ -188,13 +208,15 @@ class WrongBody final : public Body {
     if (is("no-resend") && data && seen.frame.wdh.retx) return;
     if (is("no-reply") && data && op >= wire::Opcode::READ_DATA) return;
     if (is("ack-early") && ack) add(kWah + 1, 3, 1);
-    if (is("hides-loss") && ack) std::fill(f.begin() + kHist, f.end() - 4, std::uint8_t{0xff});
+    if (is("hides-loss") && ack)
+      std::fill_n(f.begin() + kHist, 4 * seen.frame.wah.hist_words, std::uint8_t{0xff});
     if (is("miscounts") && ack) {
       add(kWah + 4, 4, 1);
       add(kWah + 8, 4, 1);
     }
     if (is("no-echo") && ack) std::fill_n(f.begin() + kWah + 12, 4, std::uint8_t{0});
     if (is("no-credits") && ack) std::fill_n(f.begin() + kWah + 20, 2, std::uint8_t{0});
+    if (ack) blocks(f, seen.frame);
     if (is("reuses-psn") && data && seen.frame.wdh.retx) add(kBth + 9, 3, -1);
     if (is("wrong-path")) add(kBth + 12, 1, 1);
     if (is("wrong-payload") && !seen.frame.payload.empty()) f[wire::kHdrDataBytes] ^= 1;
@@ -208,6 +230,15 @@ class WrongBody final : public Body {
     }
     if (is("doubles") && data) out.push_back(e);
     out.push_back(std::move(e));
+  }
+
+  void blocks(wire::Frame& f, const wire::Parsed& ack) const {
+    std::vector<wire::Wab> told(ack.blocks.begin(), ack.blocks.begin() + ack.wah.blocks);
+    if (is("block-early"))
+      for (wire::Wab& b : told) b.base = (b.base + 1) & 0xffffff;
+    if (is("block-dumb")) told.clear();
+    if (is("block-rash") && told.empty()) told.push_back({ack.wth.path, ack.wth.epoch, ack.wah.base, 0, ~0u});
+    if (is("block-early") || is("block-dumb") || is("block-rash")) tell(f, ack, told);
   }
 
   void completion(Event& e, std::vector<Event>& out) {

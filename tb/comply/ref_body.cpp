@@ -23,7 +23,7 @@ class RefBody final : public Body {
  public:
   std::uint32_t caps() const override { return ref::Config{}.caps; }
   std::uint32_t abilities() const override {
-    return kFrames | kControl | kCounters | kState | kStartPsn | kSetup;
+    return kFrames | kControl | kCounters | kState | kStartPsn | kSetup | kJointAcks;
   }
 
   Result<wire::Hello> open(const BodySetup& setup, const wire::Hello& offer) override {

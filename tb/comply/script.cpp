@@ -27,21 +27,23 @@ using Keys = std::set<std::string>;
 const Keys kCommonKeys = {"path", "epoch", "incarnation", "ts", "conn", "psn", "port", "sport", "ecn"};
 const Keys kDataKeys = {"stream", "va",  "rkey",  "msg", "msg_len", "value",  "sem",     "more",
                         "retx",   "len", "bytes", "op",  "to",      "to_key", "operand", "compare"};
-const Keys kAckKeys = {"base",  "hist",    "ce_bytes", "rx_bytes", "echo",
-                       "share", "credits", "status",   "stream",   "words"};
-// What a slip of the finger must not turn into hours.
-constexpr std::uint64_t kMostRepeats = 100'000;
-constexpr std::pair<const char*, std::uint64_t> kMost[] = {
-    {"path", 255}, {"copies", 100'000}, {"grow", 65'535}, {"cut", 65'535}};
+constexpr unsigned kBlockHistBits = 32;  // that a block tells of
+// pN: what an ack tells of path N, as its own or in a block; in `send`, a block.
+const Keys kAckKeys = {"base",   "hist",    "ce_bytes", "rx_bytes", "echo",
+                       "share",  "credits", "status",   "stream",   "words",
+                       "blocks", "pN.base", "pN.hist",  "pN.epoch", "pN.ce_bytes"};
 // How a frame is made wrong; they work on the finished frame, in this order: opcode .. set, cut, grow,
 // corrupt.
-const Keys kWrongKeys = {"opcode", "pad",  "tver",    "version", "words",  "set",
-                         "cut",    "grow", "corrupt", "seal",    "copies", "mac_error"};
+const Keys kWrongKeys = {"opcode", "pad",     "tver", "version", "words",     "set",    "cut",
+                         "grow",   "corrupt", "seal", "copies",  "mac_error", "pN.path"};
 const Keys kSetupKeys = {"ports",    "paths",       "streams",     "mtu",  "distance", "psn",
                          "body_psn", "caps",        "incarnation", "conn", "rtt_init", "probe_min",
                          "give_up",  "packet_life", "retries",     "line"};
 const Keys kRefuseKeys = {"magic",   "version",  "cap_bits",    "needs", "mtu",   "ports", "paths",
                           "streams", "distance", "incarnation", "resv0", "resv1", "resv2"};
+// Numbers that every script has.
+const char* const kNumbers[] = {"body.psn",    "body.conn", "peer.psn", "peer.conn",
+                                "incarnation", "port1",     "now",      "mtu"};
 const Keys kPostKeys = {"stream", "id",    "local", "local_key", "len",     "to",
                         "key",    "value", "sem",   "operand",   "compare", "gives"};
 
@@ -69,6 +71,14 @@ struct Bad {
   std::string text;
 };
 
+// The design rules of docs/protocol.md.
+constexpr unsigned kDesignRules = 11;
+bool is_rule(const std::string& s) {
+  for (unsigned n = 1; n <= kDesignRules; ++n)
+    if (s == fmt::format("R{}", n) || s == fmt::format("W{}", n)) return true;
+  return false;
+}
+
 bool is_name(const std::string& s) {
   return !s.empty() && (std::isalpha(static_cast<unsigned char>(s[0])) || s[0] == '_') &&
          std::all_of(s.begin(), s.end(),
@@ -80,14 +90,14 @@ class Parser {
   Parser(std::string file, const std::string& text) : text_(text) {
     script_.file = std::move(file);
     script_.name = std::filesystem::path(script_.file).stem().string();
-    names_ = {"body.psn", "body.conn", "peer.psn", "peer.conn", "incarnation", "port1", "now", "mtu", "any"};
+    for (const char* name : kNumbers) names_.insert(name);
   }
 
   Result<Script> run() {
     try {
       lines();
     } catch (const Bad& b) {
-      return Status::error(fmt::format("{}:{}: {}", script_.file, line_, b.text));
+      return Status::error(fmt::format("{}:{}: {}", script_.file, line_, printable(b.text)));
     }
     return std::move(script_);
   }
@@ -121,7 +131,7 @@ class Parser {
         if (line[i] == '#') {
           std::string comment = line.substr(std::min(line.size(), i + 2));
           if (script_.title.empty() && words_.empty() && comment.rfind("SPDX-", 0) != 0)
-            script_.title = comment;
+            script_.title = printable(comment);
           break;
         }
         std::size_t j = i;
@@ -178,7 +188,13 @@ class Parser {
     const std::string& w = words_[0];
     word_ = 1;
     if (w == "rules") {
-      while (word_ < words_.size()) script_.rules.push_back(words_[word_++]);
+      while (word_ < words_.size()) {
+        const std::string& name = words_[word_++];
+        if (!is_rule(name))
+          bad(fmt::format("rules {}: no such rule, expected R1 to R{} or W1 to W{}", name, kDesignRules,
+                          kDesignRules));
+        script_.rules.push_back(name);
+      }
     } else if (w == "catches") {
       while (word_ < words_.size()) {
         const std::string& name = words_[word_++];
@@ -194,8 +210,9 @@ class Parser {
       script_.setup_line = line_;
       for (const Arg& a : script_.setup)
         if (a.key == "body_psn") script_.abilities |= kStartPsn;
-      for (const auto& [key, most] : {std::pair{"ports", 8u}, std::pair{"paths", 256u}})
-        if (const Arg* a = setup_arg(key)) limit(key, a->value.lo, 1, most);
+      for (const Bounds& b : kSetupBounds)
+        for (const Arg& a : script_.setup)
+          if (a.key == b.key) limit(b, a.value.lo);
     } else {
       word_ = 0;
       return false;
@@ -213,12 +230,12 @@ class Parser {
     }
     static const std::map<std::string, std::uint32_t> kAbilities = {
         {"FRAMES", kFrames}, {"CONTROL", kControl}, {"COUNTERS", kCounters}, {"STATE", kState},
-        {"PSN", kStartPsn},  {"SETUP", kSetup},     {"MAC_ERROR", kMac}};
+        {"PSN", kStartPsn},  {"SETUP", kSetup},     {"MAC_ERROR", kMac},     {"JOINT_ACKS", kJointAcks}};
     const auto it = kAbilities.find(name);
     if (it == kAbilities.end())
       bad(fmt::format(
           "needs {}: no such capability, expected one of enum cap or FRAMES CONTROL COUNTERS STATE PSN "
-          "SETUP MAC_ERROR",
+          "SETUP MAC_ERROR JOINT_ACKS",
           name));
     script_.abilities |= it->second;
   }
@@ -273,7 +290,8 @@ class Parser {
   }
 
   Value value(const std::string& key, const std::string& text) {
-    static const Keys kWords = {"status", "hist", "set", "corrupt", "seal", "op", "gives", "kind", "caps"};
+    static const Keys kWords = {"status", "hist", "pN.hist", "set",  "corrupt",
+                                "seal",   "op",   "gives",   "kind", "caps"};
     Value v;
     if (text == "?") {
       v.kind = Value::Kind::kAny;
@@ -281,7 +299,7 @@ class Parser {
     }
     if (kWords.count(key) != 0) {
       v.kind = Value::Kind::kWord;
-      v.text = key == "hist" ? history(text) : text;
+      v.text = key == "hist" || key == "pN.hist" ? history(text) : text;
       check_word(key, v.text);
       return v;
     }
@@ -291,7 +309,7 @@ class Parser {
       v.text = text;
       return v;
     }
-    const bool psn = key == "psn" || key == "base";
+    const bool psn = key == "psn" || key == "base" || key == "pN.base";
     if (key == "bytes") {
       if (text == "zero") {
         v.kind = Value::Kind::kWord;
@@ -343,9 +361,10 @@ class Parser {
       for (unsigned n = 0; n < 256; ++n)
         if (const char* is = wire::name(static_cast<wire::Err>(n)); is != nullptr && text == is) return;
       bad(fmt::format("{} = {}: expected a status of enum err", key, text));
-    } else if (key == "hist") {
-      if (text.size() > wire::kHistBits || text.find_first_not_of("01") != std::string::npos)
-        bad(fmt::format("hist = {}: expected up to 256 of 0 and 1, that of PSN base-1 first", text));
+    } else if (key == "hist" || key == "pN.hist") {
+      const unsigned most = key == "hist" ? wire::kHistBits : kBlockHistBits;
+      if (text.size() > most || text.find_first_not_of("01") != std::string::npos)
+        bad(fmt::format("{} = {}: expected up to {} of 0 and 1, that of PSN base-1 first", key, text, most));
     } else if (key == "set") {
       const std::size_t colon = text.find(':');
       if (colon == std::string::npos || (text.size() - colon - 1) % 2 != 0 || colon + 1 == text.size() ||
@@ -388,7 +407,11 @@ class Parser {
       if (equals == std::string::npos) break;
       ++word_;
       const std::string key = w.substr(0, equals), text = w.substr(equals + 1);
-      if (keys.count(key) == 0) bad(fmt::format("{}: no such key here, expected of: {}", key, list(keys)));
+      // Of blocks there is one set of keys for each path, which stand as that of pN in the lists.
+      const auto block = block_key(key);
+      const std::string kind = block ? "pN." + block->second : key;
+      if (keys.count(kind) == 0 || key.rfind("pN.", 0) == 0)
+        bad(fmt::format("{}: no such key here, expected of: {}", key, list(keys)));
       for (const Arg& a : out)
         if (a.key == key) bad(fmt::format("{}: given twice", key));
       if (text.empty()) bad(fmt::format("{} = '': a value is missing", key));
@@ -396,32 +419,34 @@ class Parser {
       if (key == "set" || key == "cut" || key == "grow" || (key == "corrupt" && text == "ip"))
         script_.abilities |= kFrames;
       if (key == "mac_error") script_.abilities |= kMac;
-      out.push_back({key, value(key, text)});
-      for (const auto& [limited, most] : kMost)
-        if (key == limited && out.back().value.kind == Value::Kind::kNumber)
-          limit(key, out.back().value.lo, 0, most);
+      out.push_back({key, value(kind, text)});
+      for (const Bounds& b : kBounds)
+        if (key == b.key && out.back().value.kind == Value::Kind::kNumber) limit(b, out.back().value.lo);
     }
     return out;
   }
-  const Arg* setup_arg(const std::string& key) const {
-    for (const Arg& a : script_.setup)
-      if (a.key == key) return &a;
-    return nullptr;
-  }
   // A number that stands in the script; what names hold shows when it runs.
-  void limit(const std::string& key, const Expr& e, std::uint64_t least, std::uint64_t most) {
+  void limit(const Bounds& b, const Expr& e) {
     if (e.terms.size() != 1 || e.terms[0].factors.size() != 1 || !e.terms[0].factors[0].literal) return;
     const std::uint64_t value = e.terms[0].factors[0].value;
-    if (value < least || value > most)
-      bad(fmt::format("{} = {}: expected a number of {} to {}", key, value, least, most));
+    if (value < b.least || value > b.most)
+      bad(fmt::format("{} = {}: expected a number of {} to {}", b.key, value, b.least, b.most));
   }
   tb::Ps time(const std::string& text) {
     tb::Ps t;
     if (!parse_time(text, &t)) bad(fmt::format("{}: expected a time such as 20us, 1.5ms or 300ns", text));
     return t;
   }
-  std::string define(const std::string& name) {
+  // A name stands for one kind of thing in a script, and a region's for one region.
+  enum class Named { kNumber, kFrame, kRegion };
+  std::string define(const std::string& name, Named what) {
     if (!is_name(name)) bad(fmt::format("{}: not a name", name));
+    for (const std::string number : kNumbers)
+      if (name == number.substr(0, number.find('.')))
+        bad(fmt::format("{}: is a name of every script, expected another", name));
+    const auto [known, fresh] = defined_.emplace(name, std::pair{what, line_});
+    if (!fresh && (known->second.first != what || what == Named::kRegion))
+      bad(fmt::format("{}: already a name in line {}, expected another", name, known->second.second));
     return name;
   }
   Keys frame_keys(const std::string& kind) {
@@ -444,7 +469,7 @@ class Parser {
     const std::string w = take("a statement");
     if (w == "region") {
       s.what = Do::kRegion;
-      s.word = define(take("a name"));
+      s.word = define(take("a name"), Named::kRegion);
       s.args = args({"len", "rights"});
       if (!s.arg("len")) bad("region: len is missing");
       regions_.insert(s.word);
@@ -461,7 +486,7 @@ class Parser {
       const std::string& all = take("NAME=VALUE");
       const std::size_t equals = all.find('=');
       if (equals == std::string::npos) bad(fmt::format("let {}: expected NAME=VALUE", all));
-      s.word = define(all.substr(0, equals));
+      s.word = define(all.substr(0, equals), Named::kNumber);
       s.where = expression(all.substr(equals + 1), false);
       names_.insert(s.word);
     } else if (w == "wait") {
@@ -479,9 +504,9 @@ class Parser {
     } else if (w == "repeat") {
       s.what = Do::kRepeat;
       s.where = expression(take("how often"), false);
-      limit("repeat", s.where, 0, kMostRepeats);
+      limit({"repeat", 0, kMostSteps}, s.where);
       if (accept("as")) {
-        s.word = define(take("a name"));
+        s.word = define(take("a name"), Named::kNumber);
         names_.insert(s.word);
       }
     } else if (w == "auto") {
@@ -562,6 +587,14 @@ class Parser {
     const bool ack = s.word == "ack" || s.word == "fence_answer";
     if (!has_psn && !ack) bad(fmt::format("send {}: psn is missing", s.word));
     if (ack && !s.arg("base")) bad(fmt::format("send {}: base is missing", s.word));
+    std::set<std::uint8_t> blocks;
+    for (const Arg& a : s.args)
+      if (const auto block = block_key(a.key)) blocks.insert(block->first);
+    for (const unsigned path : blocks)
+      if (!s.arg(fmt::format("p{}.base", path).c_str())) bad(fmt::format("p{}.base is missing", path));
+    if (blocks.size() > wire::kMaxAckBlocks)
+      bad(fmt::format("send {}: blocks of {} paths, expected at most {}", s.word, blocks.size(),
+                      wire::kMaxAckBlocks));
   }
 
   void expect(Statement& s) {
@@ -588,8 +621,8 @@ class Parser {
       if (accept("within")) {
         s.time = time(take("a time"));
       } else if (accept("as")) {
-        s.as = define(take("a name"));
         if (s.what == Do::kExpectCompletion) bad("as: a completion has no name");
+        s.as = define(take("a name"), Named::kFrame);
         frames_.insert(s.as);
       } else {
         break;
@@ -633,6 +666,7 @@ class Parser {
   std::vector<std::string> words_;
   std::size_t word_ = 0;
   Keys names_, frames_, regions_;
+  std::map<std::string, std::pair<Named, int>> defined_;  // and in which line
 };
 
 }  // namespace
@@ -646,6 +680,25 @@ bool parse_time(const std::string& text, tb::Ps* out) {
   if (ps == 0 || number * ps > 1e15) return false;
   *out = std::llround(number * ps);
   return true;
+}
+
+std::optional<std::pair<std::uint8_t, std::string>> block_key(const std::string& key) {
+  const std::size_t dot = key.find('.');
+  std::uint8_t path = 0;
+  if (dot == std::string::npos || key[0] != 'p') return std::nullopt;
+  const auto [end, error] = std::from_chars(key.data() + 1, key.data() + dot, path);
+  if (error != std::errc{} || end != key.data() + dot) return std::nullopt;
+  return std::pair{path, key.substr(dot + 1)};
+}
+
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c >= ' ' && c <= '~')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return out;
 }
 
 Result<Script> parse_script(const std::string& file, const std::string& text) {

@@ -4,13 +4,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sw/ref/endpoint.h"
 #include "tb/sim/status.h"
 #include "tb/sim/time.h"
 
 namespace weft::comply {
+
+/// What one run of a script may cost, whatever it computes: a slip of the finger must not turn into hours or
+/// fill a machine. A step is a statement, a round of a repeat, a frame either way, a completion, or a
+/// microsecond of the body's time. Bytes are those of frames, of regions, and of memory filled or checked.
+inline constexpr std::uint64_t kMostSteps = 100'000;
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+
+/// Between what a key may be. A number that stands in the script is held to it when it is read, one that is
+/// computed when it is used.
+struct Bounds {
+  const char* key;
+  std::uint64_t least, most;
+};
+inline constexpr Bounds kBounds[] = {
+    {"path", 0, 255},
+    {"copies", 0, kMostSteps},
+    {"grow", 0, 65'535},
+    {"cut", 0, 65'535},
+    {"rights", 0, ref::kRemoteRead | ref::kRemoteWrite | ref::kRemoteAtomic}};
+inline constexpr Bounds kSetupBounds[] = {{"ports", 1, 8}, {"paths", 1, 256}};
 
 /// A sum of products of numbers and names: "body.psn+3", "r0+i*1024".
 struct Expr {
@@ -100,7 +123,7 @@ struct Script {
   std::uint32_t caps = 0;            // capabilities the connection has to have
   std::uint32_t abilities = 0;       // of enum Ability, told or implied by what it does
   std::vector<Arg> setup;
-  int setup_line = 0;
+  int setup_line = 1;  // of the line `setup`; without one the first stands for it
   std::vector<Statement> steps;
 };
 
@@ -109,5 +132,11 @@ Result<Script> load_script(const std::string& file);
 
 /// "20us", "1.5ms", "300ns".
 bool parse_time(const std::string& text, tb::Ps* out);
+
+/// A key that tells of a block, "p3.base": path 3, and "base". Nothing: another key.
+std::optional<std::pair<std::uint8_t, std::string>> block_key(const std::string& key);
+
+/// Text of a file for a message: what is no printable ASCII as \xHH.
+std::string printable(const std::string& text);
 
 }  // namespace weft::comply

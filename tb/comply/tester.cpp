@@ -9,6 +9,8 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <set>
+#include <span>
 
 #include "sw/ref/packet.h"
 #include "tb/check/traffic.h"
@@ -60,20 +62,23 @@ std::string err_name(std::uint8_t e) {
   return err_name(static_cast<wire::Err>(e));
 }
 
-// History bits, newest first, cut behind the last 0.
-std::string hist_bits(const std::array<std::uint32_t, wire::kHistWords>& hist) {
+// History bits, newest first, without the ones behind the last 0.
+std::string cut(std::string bits) {
+  bits.resize(bits.find_last_of('0') + 1);
+  return bits;
+}
+std::string hist_bits(std::span<const std::uint32_t> hist) {
   std::string bits;
   for (std::uint32_t word : hist)
     for (int i = 31; i >= 0; --i) bits += (word >> i & 1) != 0 ? '1' : '0';
-  bits.resize(bits.find_last_of('0') + 1);
-  return bits;
+  return cut(bits);
 }
 
 struct Failure {
   int line;
   std::string text;
 };
-struct Broken {
+struct Broken {  // in the line that runs
   std::string text;
 };
 
@@ -112,7 +117,7 @@ class Run {
         for (const std::string& line : shown_) out.text += "\n    " + line;
     } catch (const Broken& b) {
       out.verdict = Verdict::kBroken;
-      out.text = b.text;
+      out.text = fmt::format("{}:{}: {}", script_.file, line_, b.text);
     }
     if (options_.log)
       for (const std::string& line : log_) out.text += "\n    " + line;
@@ -147,7 +152,16 @@ class Run {
   }
   std::uint64_t number(const Statement& s, const char* key, std::uint64_t otherwise) const {
     const Value* v = s.arg(key);
-    return v == nullptr ? otherwise : number(v->lo);
+    if (v == nullptr) return otherwise;
+    const std::uint64_t value = number(v->lo);
+    for (const Bounds& b : kBounds)
+      if (std::strcmp(key, b.key) == 0) within(b, value);
+    return value;
+  }
+  void within(const Bounds& b, std::uint64_t value) const {
+    if (value < b.least || value > b.most)
+      throw Failure{line_,
+                    fmt::format("{} = {}: expected a number of {} to {}", b.key, value, b.least, b.most)};
   }
   std::uint32_t psn(const Expr& e, std::uint64_t first) const {
     return static_cast<std::uint32_t>((number(e) + (e.relative ? first : 0)) & kMask24);
@@ -157,12 +171,35 @@ class Run {
     return v == nullptr ? otherwise : v->text;
   }
 
+  // -- what it costs
+  // -----------------------------------------------------------------------------------------
+
+  void spend(std::uint64_t steps) {
+    if (steps > kMostSteps - steps_)
+      throw Failure{line_, fmt::format("the script takes more than {} steps (statements, frames either way, "
+                                       "completions, microseconds)",
+                                       kMostSteps)};
+    steps_ += steps;
+  }
+  void hold(std::uint64_t bytes) {
+    if (bytes > kMostBytes - bytes_)
+      throw Failure{line_, fmt::format("the script takes more than {} MiB of frames, regions and memory "
+                                       "filled or checked",
+                                       kMostBytes >> 20)};
+    bytes_ += bytes;
+  }
+
   // -- set-up
   // ---------------------------------------------------------------------------------------------------
 
   std::uint64_t setup_number(const char* key, std::uint64_t otherwise) const {
-    for (const Arg& a : script_.setup)
-      if (a.key == key) return number(a.value.lo);
+    for (const Arg& a : script_.setup) {
+      if (a.key != key) continue;
+      const std::uint64_t value = number(a.value.lo);
+      for (const Bounds& b : kSetupBounds)
+        if (a.key == b.key) within(b, value);
+      return value;
+    }
     return otherwise;
   }
   Ps setup_time(const char* key, Ps otherwise) const {
@@ -193,6 +230,7 @@ class Run {
 
   void begin() {
     line_ = script_.setup_line;
+    start_ = spent_to_ = body_.now();
     setup_.ports = static_cast<std::uint32_t>(setup_number("ports", 1));
     setup_.paths = static_cast<std::uint32_t>(setup_number("paths", 1));
     setup_.streams = static_cast<std::uint32_t>(setup_number("streams", 1));
@@ -205,9 +243,6 @@ class Run {
     setup_.retries = static_cast<std::uint32_t>(setup_number("retries", setup_.retries));
     for (const Arg& a : script_.setup)
       if (a.key == "body_psn") setup_.psn = static_cast<std::uint32_t>(number(a.value.lo) & kMask24);
-
-    if (setup_.ports == 0 || setup_.paths == 0)
-      throw Failure{script_.setup_line, "setup: expected at least one port with one path"};
 
     offer_ = wire::Hello{};
     offer_.magic = kMagic;
@@ -245,7 +280,7 @@ class Run {
     // Regions and requests first: making them may take a body time, which then is not the script's.
     regions(script_.steps);
     prepare(script_.steps);
-    start_ = body_.now();
+    start_ = spent_to_ = body_.now();
   }
   static std::string refusal_text(wire::Refusal r) {
     const char* n = wire::name(r);
@@ -257,6 +292,7 @@ class Run {
       if (s.what != Do::kRegion) continue;
       line_ = s.line;
       const std::uint64_t bytes = number(s, "len", 0);
+      hold(bytes);
       const auto rights = static_cast<std::uint8_t>(
           number(s, "rights", ref::kRemoteRead | ref::kRemoteWrite | ref::kRemoteAtomic));
       auto r = body_.region(bytes, rights);
@@ -276,15 +312,22 @@ class Run {
         if (Status st = body_.prepare(post_of(s)); !st.ok()) throw Broken{st.text()};
       } else if (s.what == Do::kUnordered) {
         prepare(s.inner);
-      } else if (s.what == Do::kRepeat) {
+      } else if (s.what == Do::kRepeat && posts(s.inner)) {
         repeat(s, [this](const Statement& r) { prepare(r.inner); });
       }
     }
+  }
+  static bool posts(const std::vector<Statement>& all) {
+    return std::any_of(all.begin(), all.end(), [](const Statement& s) {
+      return s.what == Do::kPost || s.what == Do::kBodyWait || posts(s.inner);
+    });
   }
   template <class Fn>
   void repeat(const Statement& s, Fn&& once) {
     const std::uint64_t times = number(s.where);
     for (std::uint64_t i = 0; i < times; ++i) {
+      line_ = s.line;
+      spend(1);
       if (!s.word.empty()) variables_[s.word] = i;
       once(s);
     }
@@ -296,6 +339,7 @@ class Run {
   void steps(const std::vector<Statement>& all) {
     for (const Statement& s : all) {
       line_ = s.line;
+      spend(1);
       step(s);
     }
   }
@@ -384,7 +428,8 @@ class Run {
     return p;
   }
 
-  std::vector<std::uint8_t> bytes_of(const Value& v, std::uint64_t count) const {
+  std::vector<std::uint8_t> bytes_of(const Value& v, std::uint64_t count) {
+    hold(count);
     std::vector<std::uint8_t> b(count);
     if (v.kind != Value::Kind::kPattern) return b;
     const std::uint64_t seed = number(v.lo), at = number(v.hi);
@@ -418,11 +463,17 @@ class Run {
     if (shown_.size() > kShownFrames) shown_.pop_front();
   }
 
-  // Lets time pass to `until` or the first event.
+  // Lets time pass to `until` or the first event, and no further than the script may.
   void pump(Ps until) {
     std::vector<Event> events;
-    if (Status s = body_.run(until, events); !s.ok()) throw Broken{s.text()};
+    const Ps end = spent_to_ + static_cast<Ps>(kMostSteps - steps_ + 1) * kUs;
+    if (Status s = body_.run(std::min(until, end), events); !s.ok()) throw Broken{s.text()};
+    const Ps passed = (body_.now() - spent_to_) / kUs;
+    spent_to_ += passed * kUs;
+    spend(static_cast<std::uint64_t>(passed));
     for (Event& e : events) {
+      spend(1);
+      hold(e.frame.size());
       if (e.is_frame)
         came(e);
       else
@@ -433,6 +484,8 @@ class Run {
     while (body_.now() < until) pump(until);
   }
   void out(std::uint32_t port, const wire::Frame& frame, bool mac_error) {
+    spend(1);
+    hold(frame.size());
     note(fmt::format("{} --> {}", stamp(body_.now()), describe(frame)));
     body_.send(port, frame, mac_error);
   }
@@ -474,9 +527,26 @@ class Run {
     if (seen.f.payload.size() > setup_.mtu)
       throw Failure{line_,
                     fmt::format("a payload of {} bytes, the MTU is {}", seen.f.payload.size(), setup_.mtu)};
+    if (seen.f.layout == wire::Layout::ACK) look_at_blocks(seen);
     if (auto_ack_) acknowledge(seen);
     const auto c = klass(seen.op);
     queue_[c].push_back(std::move(seen));
+  }
+  // Blocks only where both ends know them, each of another path of the port.
+  void look_at_blocks(const Seen& s) const {
+    if (s.f.wah.blocks == 0 || !connected_) return;
+    constexpr std::uint32_t kBlocks = 1u << static_cast<unsigned>(wire::Cap::BLOCKS);
+    if ((offer_.caps & hello_.caps & kBlocks) == 0)
+      throw Failure{line_, fmt::format("an ack with {} blocks, and BLOCKS is no capability of both ends",
+                                       s.f.wah.blocks)};
+    std::set<std::uint8_t> told{s.f.wth.path};
+    for (unsigned i = 0; i < s.f.wah.blocks; ++i) {
+      const std::uint8_t path = s.f.blocks[i].path;
+      if (path / body_.stride(setup_) != s.port)
+        throw Failure{line_, fmt::format("an ack at port {} with a block of path {}", s.port, path)};
+      if (!told.insert(path).second)
+        throw Failure{line_, fmt::format("an ack that tells of path {} twice", path)};
+    }
   }
   enum Klass { kData, kProbe, kAck, kFence, kAnswer, kKlasses };
   static Klass klass(wire::Opcode op) {
@@ -591,7 +661,8 @@ class Run {
       wah.credits = static_cast<std::uint16_t>(number(s, "credits", 0));
       wah.status = static_cast<std::uint8_t>(by_name<wire::Err>(word(s, "status", "OK")));
       bth.psn = static_cast<std::uint32_t>(number(s, "stream", 0));
-      f = wire::build_ack(route, bth, wth, wah, hist);
+      f.resize(wire::kMaxAckFrameBytes);
+      f.resize(wire::write_ack(f.data(), route, bth, wth, wah, hist, blocks_of(s)));
     } else {
       f = wire::build_probe(route, bth, wth);
     }
@@ -600,7 +671,28 @@ class Run {
     for (std::uint64_t i = 0; i < copies; ++i) out(port, f, number(s, "mac_error", 0) != 0);
   }
 
-  std::vector<std::uint8_t> payload_of(const Statement& s, wire::Opcode op) const {
+  // Blocks in the order in which the script names them.
+  std::vector<wire::Wab> blocks_of(const Statement& s) const {
+    std::vector<wire::Wab> out;
+    for (const Arg& a : s.args) {
+      const auto key = block_key(a.key);
+      if (!key || key->second != "base") continue;
+      const std::string of = fmt::format("p{}.", key->first);
+      wire::Wab b{};
+      b.path = static_cast<std::uint8_t>(number(s, (of + "path").c_str(), key->first));
+      b.epoch = static_cast<std::uint8_t>(number(s, (of + "epoch").c_str(), 0));
+      b.base = psn(a.value.lo, b.epoch == 0 ? hello_.psn : 0);
+      b.ce_bytes = static_cast<std::uint32_t>(number(s, (of + "ce_bytes").c_str(), 0) & kMask24);
+      b.hist = ~0u;
+      const std::string bits = word(s, (of + "hist").c_str(), "");
+      for (std::size_t i = 0; i < bits.size(); ++i)
+        if (bits[i] == '0') b.hist &= ~(1u << (31 - i));
+      out.push_back(b);
+    }
+    return out;
+  }
+
+  std::vector<std::uint8_t> payload_of(const Statement& s, wire::Opcode op) {
     if (op == wire::Opcode::READ) {
       wire::ReadRequest r{};
       r.va = number(s, "to", 0);
@@ -621,7 +713,7 @@ class Run {
     }
     const std::uint64_t bytes = number(s, "len", 0);
     const Value* v = s.arg("bytes");
-    return v == nullptr ? std::vector<std::uint8_t>(bytes) : bytes_of(*v, bytes);
+    return bytes_of(v == nullptr ? Value{} : *v, bytes);
   }
 
   // Makes a frame wrong. Unless the script says seal=no the checksums are right again afterwards, so that
@@ -643,7 +735,13 @@ class Run {
       changed = true;
     }
     if (const Value* v = s.arg("words")) {
-      f[wire::kHdrProbeBytes] = static_cast<std::uint8_t>(number(v->lo) << 4);
+      f[wire::kHdrProbeBytes] =
+          static_cast<std::uint8_t>((f[wire::kHdrProbeBytes] & 0x0fu) | (number(v->lo) & 15) << 4);
+      changed = true;
+    }
+    if (const Value* v = s.arg("blocks")) {
+      f[wire::kHdrProbeBytes] =
+          static_cast<std::uint8_t>((f[wire::kHdrProbeBytes] & 0xf0u) | (number(v->lo) & 15));
       changed = true;
     }
     if (const Value* v = s.arg("set")) {
@@ -657,8 +755,8 @@ class Run {
       changed = true;
     }
     if (changed && word(s, "seal", "yes") == "yes") wire::reseal(f);
-    if (const Value* v = s.arg("cut")) f.resize(f.size() - std::min<std::size_t>(f.size(), number(v->lo)));
-    if (const Value* v = s.arg("grow")) f.resize(f.size() + number(v->lo));
+    f.resize(f.size() - std::min<std::size_t>(f.size(), number(s, "cut", 0)));
+    f.resize(f.size() + number(s, "grow", 0));
     const std::string corrupt = word(s, "corrupt", "");
     if (corrupt == "icrc") f.back() ^= 1;
     if (corrupt == "payload") f[wire::kHdrDataBytes] ^= 1;
@@ -667,6 +765,22 @@ class Run {
 
   // -- what is expected
   // -----------------------------------------------------------------------------------------
+
+  // What an ack tells of a path, as its own or in a block.
+  struct Told {
+    std::uint8_t epoch;
+    std::uint32_t base, ce_bytes;
+    std::string hist;
+  };
+  static std::optional<Told> told(const Seen& s, std::uint8_t path) {
+    if (path == s.f.wth.path)
+      return Told{s.f.wth.epoch, s.f.wah.base, static_cast<std::uint32_t>(s.f.wah.ce_bytes & kMask24),
+                  hist_bits(s.f.hist)};
+    for (unsigned i = 0; i < s.f.wah.blocks; ++i)
+      if (const wire::Wab& b = s.f.blocks[i]; b.path == path)
+        return Told{b.epoch, b.base, b.ce_bytes, hist_bits({&b.hist, 1})};
+    return std::nullopt;
+  }
 
   std::optional<std::uint64_t> field(const Seen& s, const std::string& key) const {
     const wire::Parsed& f = s.f;
@@ -681,6 +795,14 @@ class Run {
     if (f.layout == wire::Layout::ACK) {
       if (key == "base") return f.wah.base;
       if (key == "words") return f.wah.hist_words;
+      if (key == "blocks") return f.wah.blocks;
+      if (const auto of = block_key(key)) {
+        const auto path = told(s, of->first);
+        if (!path) return std::nullopt;
+        if (of->second == "base") return path->base;
+        if (of->second == "epoch") return path->epoch;
+        if (of->second == "ce_bytes") return path->ce_bytes;
+      }
       if (key == "ce_bytes") return f.wah.ce_bytes;
       if (key == "rx_bytes") return f.wah.rx_bytes;
       if (key == "echo") return f.wah.echo;
@@ -717,7 +839,10 @@ class Run {
     }
     return std::nullopt;
   }
-  static std::uint64_t width(const std::string& key) {
+  static std::uint64_t width(const std::string& name) {
+    const auto block = block_key(name);
+    const std::string& key = block ? block->second : name;
+    if (block && key == "ce_bytes") return kMask24;
     if (key == "psn" || key == "base" || key == "conn") return kMask24;
     if (key == "path" || key == "epoch") return 0xff;
     if (key == "incarnation" || key == "msg" || key == "credits" || key == "stream" || key == "sem" ||
@@ -728,7 +853,7 @@ class Run {
   }
 
   // Empty: the frame is what the statement says; else the first thing that is not.
-  std::string differs(const Statement& s, const Seen& seen) const {
+  std::string differs(const Statement& s, const Seen& seen) {
     if (s.word != "data" && seen.op != opcode_by_name(s.word))
       return fmt::format("it is a {}, expected {}", name_of(seen.op), s.word);
     for (const Arg& a : s.args) {
@@ -740,11 +865,16 @@ class Run {
         if (a.value.text != err_name(seen.f.wah.status))
           return fmt::format("status is {}, expected {}", err_name(seen.f.wah.status), a.value.text);
       } else if (a.key == "hist") {
-        std::string want = a.value.text;
-        want.resize(want.find_last_of('0') + 1);
+        const std::string want = cut(a.value.text);
         if (hist_bits(seen.f.hist) != want)
           return fmt::format("hist is '{}', expected '{}' (ones behind it left out)", hist_bits(seen.f.hist),
                              want);
+      } else if (const auto of = block_key(a.key); of && of->second == "hist") {
+        const auto path = told(seen, of->first);
+        if (!path) return fmt::format("it tells nothing of path {}", of->first);
+        if (path->hist != cut(a.value.text))
+          return fmt::format("{} is '{}', expected '{}' (ones behind it left out)", a.key, path->hist,
+                             cut(a.value.text));
       } else if (a.key == "bytes") {
         const auto want = bytes_of(a.value, seen.f.payload.size());
         for (std::size_t i = 0; i < want.size(); ++i)
@@ -760,10 +890,11 @@ class Run {
   std::string number_differs(const Arg& a, const Seen& seen) const {
     const std::uint64_t mask = width(a.key);
     // A body counts its PSNs from its own first, and acks count the tester's.
-    const std::uint64_t first = a.key == "base" ? offer_.psn : hello_.psn;
+    const auto of = block_key(a.key);
+    const std::uint64_t first = a.key == "base" || of ? offer_.psn : hello_.psn;
     const auto value = [&](const Expr& e) { return (number(e) + (e.relative ? first : 0)) & mask; };
     const auto got = field(seen, a.key);
-    if (!got) return fmt::format("it has no {}", a.key);
+    if (!got) return of ? fmt::format("it tells nothing of path {}", of->first) : "it has no " + a.key;
     const std::uint64_t lo = value(a.value.lo);
     const auto shown = [&](std::uint64_t v) {
       return mask >= 0xffffff ? fmt::format("{:#x}", v) : fmt::format("{}", v);
@@ -968,7 +1099,7 @@ class Run {
   }
 
   void finish() {
-    line_ = script_.steps.empty() ? 0 : script_.steps.back().line;
+    line_ = script_.steps.back().line;  // the parser wants one at least
     if (!queue_[kData].empty() && !ignore_data_)
       throw Failure{line_, fmt::format("at the end: {} data packet{} that nothing expected, the first a {}",
                                        queue_[kData].size(), queue_[kData].size() == 1 ? "" : "s",
@@ -999,7 +1130,9 @@ class Run {
   wire::Hello offer_, hello_;
   bool connected_ = false;
   Ps start_ = 0;
-  int line_ = 0;
+  int line_ = 1;
+  std::uint64_t steps_ = 0, bytes_ = 0;
+  Ps spent_to_ = 0;  // of the body's time
   std::map<std::string, std::uint64_t> variables_;
   std::map<std::string, Seen> frames_;
   std::array<std::deque<Seen>, kKlasses> queue_;
@@ -1028,6 +1161,9 @@ std::string describe(wire::Bytes frame) {
     text += fmt::format(" base {:#x} hist '{}' rx {} ce {} echo {} credits {} status {}", f.wah.base,
                         hist_bits(f.hist), f.wah.rx_bytes, f.wah.ce_bytes, f.wah.echo, f.wah.credits,
                         err_name(f.wah.status));
+    for (unsigned i = 0; i < f.wah.blocks; ++i)
+      text += fmt::format(" p{} epoch {} base {:#x} hist '{}' ce {}", f.blocks[i].path, f.blocks[i].epoch,
+                          f.blocks[i].base, hist_bits({&f.blocks[i].hist, 1}), f.blocks[i].ce_bytes);
   } else {
     text += fmt::format(" psn {:#x} ts {}", f.bth.psn, f.wth.timestamp);
     if (f.layout == wire::Layout::DATA)
@@ -1042,7 +1178,7 @@ std::string describe(wire::Bytes frame) {
 Outcome run_script(Body& body, const Script& script, const TestOptions& options) {
   static const std::pair<std::uint32_t, const char*> kAbilities[] = {
       {kFrames, "FRAMES"}, {kControl, "CONTROL"}, {kCounters, "COUNTERS"}, {kState, "STATE"},
-      {kStartPsn, "PSN"},  {kSetup, "SETUP"},     {kMac, "MAC_ERROR"}};
+      {kStartPsn, "PSN"},  {kSetup, "SETUP"},     {kMac, "MAC_ERROR"},     {kJointAcks, "JOINT_ACKS"}};
   std::string missing;
   for (unsigned n = 0; n < 32; ++n)
     if ((script.caps & ~body.caps()) >> n & 1)

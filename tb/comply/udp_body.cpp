@@ -27,7 +27,8 @@ namespace {
 
 constexpr std::size_t kBth = 42;  // Ethernet, IPv4 and UDP headers in front of it
 constexpr std::size_t kMaxText = 8192;
-constexpr Ps kAnswer = 500 * kUs;  // half a second of the wall
+constexpr std::uint32_t kTold = kControl | kCounters | kState | kJointAcks;  // abilities in lines of text
+constexpr Ps kAnswer = 500 * kUs;                                            // half a second of the wall
 
 Ps wall_now() {
   const auto t = std::chrono::steady_clock::now().time_since_epoch();
@@ -187,8 +188,7 @@ class UdpBody final : public Body {
     const auto text = ask("weft-comply 1");
     if (text) {
       control_ = true;
-      abilities_ =
-          static_cast<std::uint32_t>(text->number("abilities", kControl)) & (kControl | kCounters | kState);
+      abilities_ = static_cast<std::uint32_t>(text->number("abilities", kControl)) & kTold;
     }
     auto answer = hello(offer);
     if (!answer.ok()) return answer.status();
@@ -414,7 +414,7 @@ class Server {
   std::string obey(const Line& l) {
     const auto u16 = [&](const char* key) { return static_cast<std::uint16_t>(l.number(key)); };
     const auto u32 = [&](const char* key) { return static_cast<std::uint32_t>(l.number(key)); };
-    if (l.word == "weft-comply 1") return fmt::format("ok abilities={}", kControl | kCounters | kState);
+    if (l.word == "weft-comply 1") return fmt::format("ok abilities={}", kTold);
     if (l.word == "begin") {
       BodySetup s;
       s.ports = u32("ports");

@@ -122,7 +122,10 @@ class Command(unittest.TestCase):
         self.refused("--body", "ref", "--script", ROOT, text="it is a folder")
         self.refused("--body", "ref", "--json", "/nonexistent/x.json", text="--json = /nonexistent/x.json: cannot be written")
         self.refused("--serve", "99999", text="--serve")
-        self.refused("--serve", "1", "--list", text="--serve: expected alone")
+        for args in (("--list",), ("--json", "x"), ("--script", "x"), ("-v",)):
+            self.refused("--serve", "1", *args, text="--serve: expected alone")
+        for args in (("--json", "x.json"), ("--body", "ref"), ("--wrong",), ("-v",)):
+            self.refused("--list", *args, text="--list: expected alone or with --script")
         with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
             path = os.path.join(folder, "bad.script")
             with open(path, "w", encoding="utf-8") as handle:
@@ -146,11 +149,34 @@ class Command(unittest.TestCase):
                                (b"# t\nsend probe psn=+0 path=1000\n", "path = 1000: expected a number of 0 to 255"),
                                (b"# t\nsetup paths=0\nwait 1us\n", "paths = 0: expected a number of 1 to 256"),
                                (b"# t\nsetup ports=99\nwait 1us\n", "ports = 99: expected a number of 1 to 8"),
+                               (b"# t\nregion r len=4\nregion r len=4\n", "a.script:3: r: already a name in line 2"),
+                               (b"# t\nrules R99\nwait 1us\n", "a.script:2: rules R99: no such rule"),
+                               (b"# t\n\x1b]0;gone\x07\n", r"a.script:2: \x1b]0;gone\x07: no such statement"),
                                (b"# t\nwait 1us", "a.script: expected no file that is read")]:
                 path = self.script(folder, text)
                 self.refused("--body", "ref", "--script", path, "--json", path if said.startswith("a.script: ") else f"{folder}/o",
                              text=said)
                 self.assertEqual(os.listdir(folder), ["a.script"])
+
+    def test_a_script_that_would_take_hours_fails_in_the_line_that_is_too_much(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            for step, line in [(b"repeat 1000\nrepeat 1000\nwait 1s\nend\nend", 4), (b"let n=mtu*mtu\nrepeat n\nend", 3),
+                               (b"send write psn=+0 len=mtu*mtu*mtu", 2), (b"region r len=mtu*mtu*mtu", 2)]:
+                run = weft("--body", "ref", "--script", self.script(folder, b"# t\n" + step + b"\n"))
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertRegex(run.stdout, rf"a\.script:{line}: the script takes more than \d+ (steps|MiB)")
+
+    def test_titles_and_names_of_any_bytes(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            path, out = os.path.join(os.fsencode(folder), b"\xff.script"), os.path.join(folder, "out.json")
+            with open(path, "wb") as handle:
+                handle.write(b"# \xff\x1b[2J\nwait 1us\n")
+            run = subprocess.run([WEFT, "comply", "--body", "ref", "--json", out, "--script", path], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(rb" \xff\x1b[2J" + b"\n", run.stdout)
+            with open(out, encoding="utf-8") as handle:
+                self.assertEqual(json.load(handle)["rows"][0]["title"], r"\xff\x1b[2J")
 
     def test_a_path_that_there_is_not_fails_the_script(self):
         with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:

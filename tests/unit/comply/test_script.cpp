@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form and the tester, against a body that says what the test puts into its mouth.
 #include <deque>
+#include <span>
 
 #include "tb/check/traffic.h"
 #include "tb/comply/fault.h"
@@ -27,6 +28,7 @@ class Puppet final : public Body {
   std::uint32_t can = kFrames | kControl | kCounters | kState | kSetup;
   wire::Refusal refusal = wire::Refusal::NONE;
   std::vector<std::uint64_t> dropped = std::vector<std::uint64_t>(wire::kDropCount);
+  bool opens = true, breaks = false;  // at what takes time, and when it is to close
 
   void data(Ps at, std::uint32_t psn, std::uint64_t va, std::uint32_t conn = 5, std::uint8_t path = 0) {
     wire::Route r;
@@ -44,6 +46,20 @@ class Puppet final : public Body {
     e.frame = wire::build_data(r, wire::make_bth(wire::Opcode::WRITE, conn, 0x2000 + psn), wth, wdh, payload);
     says.push_back(std::move(e));
   }
+  void ack(Ps at, std::uint8_t path, const wire::Wah& wah,
+           const std::array<std::uint32_t, wire::kHistWords>& hist, std::span<const wire::Wab> blocks) {
+    wire::Route r;
+    r.smac = tb::node_mac(kBodyNode, 0);
+    r.dmac = tb::node_mac(kTesterNode, 0);
+    r.sip = tb::node_ip(kBodyNode, 0);
+    r.dip = tb::node_ip(kTesterNode, 0);
+    Event e;
+    e.time = at;
+    e.frame.resize(wire::kMaxAckFrameBytes);
+    e.frame.resize(wire::write_ack(e.frame.data(), r, wire::make_bth(wire::Opcode::ACK, 5, 0),
+                                   wire::Wth{path, 0, 7, 42}, wah, hist, blocks));
+    says.push_back(std::move(e));
+  }
   void completes(Ps at, std::uint64_t id, wire::Err status = wire::Err::OK) {
     Event e;
     e.time = at;
@@ -56,6 +72,7 @@ class Puppet final : public Body {
   std::uint32_t caps() const override { return 1; }
   std::uint32_t abilities() const override { return can; }
   Result<wire::Hello> open(const BodySetup&, const wire::Hello& offer) override {
+    if (!opens) return Status::error("it broke");
     wire::Hello h = offer;
     h.conn = 3;
     h.psn = 0x2000;
@@ -67,6 +84,7 @@ class Puppet final : public Body {
     heard.emplace_back(frame.begin(), frame.end());
   }
   Status run(Ps until, std::vector<Event>& out) override {
+    if (breaks && until > now_ + kNs) return Status::error("it broke");
     if (!says.empty() && says.front().time <= until) {
       now_ = std::max(now_, says.front().time);
       out.push_back(std::move(says.front()));
@@ -78,6 +96,7 @@ class Puppet final : public Body {
   }
   Result<Address> region(std::uint64_t, std::uint8_t) override { return Address{0x1000, 0x77}; }
   Status write(std::uint64_t va, const std::vector<std::uint8_t>& bytes) override {
+    memory_.resize(std::max(memory_.size(), va + bytes.size()));
     std::copy(bytes.begin(), bytes.end(), memory_.begin() + static_cast<std::ptrdiff_t>(va));
     return {};
   }
@@ -89,7 +108,7 @@ class Puppet final : public Body {
   Result<wire::Err> post_recv(std::uint16_t, std::uint64_t, Address, std::uint32_t) override {
     return wire::Err::OK;
   }
-  Status close() override { return {}; }
+  Status close() override { return breaks ? Status::error("it broke") : Status(); }
   Status change_sport(std::uint32_t) override { return {}; }
   Result<std::vector<std::uint64_t>> drops() override { return dropped; }
   Result<std::string> path_state(std::uint32_t) override { return std::string("good"); }
@@ -152,6 +171,29 @@ TEST_CASE("comply: a script that makes no sense is refused with file, line and w
       {"body post write len=3\n", "body post: id is missing"},
       {"region r0\n", "region: len is missing"},
       {"region 0r len=3\n", "0r: not a name"},
+      {"region r len=3\nregion r len=4\n", "x.script:3: r: already a name in line 2, expected another"},
+      {"region r len=3\nlet r=4\n", "x.script:3: r: already a name in line 2"},
+      {"let r=4\nregion r len=3\n", "x.script:3: r: already a name in line 2"},
+      {"region r len=3\nexpect ack as r\n", "x.script:3: r: already a name in line 2"},
+      {"expect ack as d\nrepeat 3 as d\nend\n", "x.script:3: d: already a name in line 2"},
+      {"let now=4\n", "now: is a name of every script, expected another"},
+      {"expect ack as body\n", "body: is a name of every script"},
+      {"region r len=3 rights=8\n", "rights = 8: expected a number of 0 to 7"},
+      {"region r len=3 rights=0x102\n", "rights = 258: expected a number of 0 to 7"},
+      {"rules R3 Q7\nwait 1us\n", "x.script:2: rules Q7: no such rule, expected R1 to R11 or W1 to W11"},
+      {"rules R12\nwait 1us\n", "rules R12: no such rule"},
+      {"rules R01\nwait 1us\n", "rules R01: no such rule"},
+      {"rules W\nwait 1us\n", "rules W: no such rule"},
+      {"repeat 100001\nend\n", "repeat = 100001: expected a number of 0 to 100000"},
+      {"jump\x1b[31m\xc3\xa4\n", "x.script:2: jump\\x1b[31m\\xc3\\xa4: no such statement"},
+      {"send write psn=0 p1.base=0\n", "p1.base: no such key here"},
+      {"send ack base=0 p256.base=0\n", "p256.base: no such key here"},
+      {"send ack base=0 pN.base=0\n", "pN.base: no such key here"},
+      {"send ack base=0 p1.hist=1\n", "p1.base is missing"},
+      {"send ack base=0 p1.base=0 p1.hist=1*33\n", "expected up to 32 of 0 and 1"},
+      {"send ack base=0 p1.base=0 p2.base=0 p3.base=0 p4.base=0 p5.base=0\n",
+       "blocks of 5 paths, expected at most 4"},
+      {"expect ack p1.path=0\n", "p1.path: no such key here"},
       {"state path=0 happy\n", "state happy: expected good, suspect, fencing, failed or probation"},
       {"counters LUCK=1\n", "LUCK: no such key here"},
       {"needs WINGS\nwait 1us\n", "needs WINGS: no such capability"},
@@ -167,6 +209,7 @@ TEST_CASE("comply: a script that makes no sense is refused with file, line and w
     CHECK(got.find(expected) != std::string::npos);
     CHECK(got.find('\n') == std::string::npos);
   }
+  CHECK(parse_script("x", "# \x1b[2J\nwait 1us\n").value().title == "\\x1b[2J");
   CHECK(parse_script("x", "wait 1us\n").error() ==
         "x:0: no title: expected a comment that says what the exchange shows");
 }
@@ -309,6 +352,86 @@ TEST_CASE("comply: frames are made wrong in one way and right in every other", "
   CHECK(reason("grow=4") == "LENGTH");
 }
 
+TEST_CASE("comply: blocks of acks are sent and compared path by path", "[comply][smoke]") {
+  // The tester's own: what it sends is what comes back out of the mouth of the body.
+  const char* send =
+      "send ack path=1 base=+3 hist=101 p0.base=+4 p0.hist=1*3,0 p0.ce_bytes=9 p2.path=3 p2.base=7 "
+      "p2.epoch=1\n";
+  const std::string setup = "needs WRITE\nsetup paths=4 caps=WRITE+BLOCKS\n";
+  const auto with = [&](const std::string& expected, const std::string& head, unsigned times = 1) {
+    Puppet body;
+    CHECK(play(body, setup + send).verdict == Verdict::kPass);
+    wire::RxPort any;
+    any.whole_protocol = true;
+    const auto sent = wire::parse(body.heard.at(0), any);
+    REQUIRE(sent);
+    REQUIRE(sent.frame.wah.blocks == 2);
+    for (unsigned i = 0; i < times; ++i)
+      body.ack(kUs, sent.frame.wth.path, sent.frame.wah, sent.frame.hist,
+               {sent.frame.blocks.data(), sent.frame.wah.blocks});
+    return play(body, head + expected);
+  };
+  // PSNs of the sender's first are 0x2000, of the receiver's 0x100.
+  CHECK(with("expect ack path=1 blocks=2 p0.base=0x2004 p0.hist=1110 p0.ce_bytes=9 p0.epoch=0 p1.base=0x2003 "
+             "p1.hist=10 p3.base=7 p3.epoch=1 p3.hist=1 as a\nlet x=a.p3.base\n",
+             setup)
+            .verdict == Verdict::kPass);
+  CHECK(with("expect ack p0.base=+0..+0xfffffe\n", setup).verdict == Verdict::kPass);
+  for (const char* wrong :
+       {"expect next ack blocks=1\n", "expect next ack p0.base=0x2005\n", "expect next ack p0.hist=1\n",
+        "expect next ack p0.ce_bytes=8\n", "expect next ack p2.base=7\n", "expect next ack p2.hist=1\n",
+        "expect next ack p3.epoch=0\n"})
+    CHECK(with(wrong, setup).verdict == Verdict::kFail);
+  CHECK(with("expect next ack p2.base=7\n", setup).text.find("it tells nothing of path 2") !=
+        std::string::npos);
+  // What holds for every ack with blocks.
+  CHECK(with("expect ack\n", "setup paths=4\n")
+            .text.find("x.script:3: an ack with 2 blocks, and BLOCKS is no "
+                       "capability of both ends") == 0);
+  CHECK(with("expect ack\n", "setup ports=2 paths=2 caps=WRITE+BLOCKS\n")
+            .text.find("x.script:3: an ack at port 0 with a block of path 3") == 0);
+}
+
+TEST_CASE("comply: what a script may cost is bounded, whatever it computes", "[comply][smoke]") {
+  const std::pair<const char*, const char*> cases[] = {
+      // Each repeat may go so often, one in the other not.
+      {"repeat 1000\nrepeat 1000 as i\nend\nend\n", "x.script:3: the script takes more than 100000 steps"},
+      {"repeat 100000\nwait 1ns\nend\n", "x.script:2: the script takes more than 100000 steps"},
+      {"let n=mtu*mtu\nrepeat n\nend\n", "x.script:3: the script takes more than 100000 steps"},
+      {"wait 1s\n", "x.script:2: the script takes more than 100000 steps"},
+      {"repeat 10\nwait 99ms\nend\n", "x.script:3: the script takes more than 100000 steps"},
+      {"let n=mtu*99\nsend probe psn=0 copies=n\n",
+       "x.script:3: copies = 101376: expected a number of 0 to 100000"},
+      {"let n=mtu*90\nrepeat 2\nsend probe psn=0 copies=n\nend\n",
+       "x.script:4: the script takes more than 100000"},
+      {"let n=mtu*mtu\nsend write psn=0 grow=n\n",
+       "x.script:3: grow = 1048576: expected a number of 0 to 65535"},
+      {"send write psn=0 len=mtu*mtu*100\n", "x.script:2: the script takes more than 64 MiB of frames"},
+      {"repeat 99\nsend write psn=0 len=1000000\nend\n", "x.script:3: the script takes more than 64 MiB"},
+      {"region r len=mtu*mtu*99\n", "x.script:2: the script takes more than 64 MiB of frames, regions"},
+      {"region r len=0xffffffffffffffff\n", "x.script:2: the script takes more than 64 MiB"},
+      {"fill 0x1000 len=mtu*mtu*99 bytes=1\n", "x.script:2: the script takes more than 64 MiB"},
+      {"send probe psn=0 path=mtu\n", "x.script:2: path = 1024: expected a number of 0 to 255"},
+      {"region r len=4 rights=mtu\n", "x.script:2: rights = 1024: expected a number of 0 to 7"},
+      {"setup paths=now\nwait 1us\n", "x.script:2: paths = 0: expected a number of 1 to 256"},
+  };
+  for (const auto& [text, expected] : cases) {
+    Puppet body;
+    const std::string got = says_wrong(body, text);
+    INFO(text << " -> " << got);
+    CHECK(got.find(expected) == 0);
+  }
+  Puppet chatty;
+  for (unsigned i = 0; i < kMostSteps; ++i) chatty.data(1, i, 0);
+  CHECK(says_wrong(chatty, "ignore data\nwait 1us\n").find("x.script:3: the script takes more than 100000") ==
+        0);
+  // As much as may be, and a round more: two steps a round, one each for repeat and region, 49 us.
+  Puppet last, beyond;
+  CHECK(play(last, "repeat 49974\nwait 1ns\nend\nregion r len=0x4000000\n").verdict == Verdict::kPass);
+  CHECK(says_wrong(beyond, "repeat 49975\nwait 1ns\nend\nregion r len=0x4000000\n").find("x.script:5: ") ==
+        0);
+}
+
 TEST_CASE("comply: a refused or broken body is told apart from a wrong one", "[comply][smoke]") {
   Puppet refuses;
   refuses.refusal = wire::Refusal::RESOURCES;
@@ -316,4 +439,14 @@ TEST_CASE("comply: a refused or broken body is told apart from a wrong one", "[c
         "x.script:2: the body refuses the connection: RESOURCES");
   CHECK(play(refuses, "refuse RESOURCES\n").verdict == Verdict::kPass);
   CHECK(says_wrong(refuses, "refuse MTU mtu=3\n") == "x.script:2: the body answers RESOURCES, expected MTU");
+  Puppet breaks;
+  breaks.breaks = true;
+  for (const char* text : {"wait 1ns\nexpect ack\n", "region r len=4\nbody close\n"}) {
+    const Outcome out = play(breaks, text);
+    CHECK(out.verdict == Verdict::kBroken);
+    CHECK(out.text == "x.script:3: it broke");
+  }
+  breaks.opens = false;
+  CHECK(play(breaks, "wait 1ns\n").text == "x.script:1: it broke");
+  CHECK(play(breaks, "setup mtu=256\nwait 1ns\n").text == "x.script:2: it broke");
 }
