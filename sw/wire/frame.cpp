@@ -255,8 +255,9 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
     f.wah = Wah::unpack(frame.data() + kExt);
     if (f.wah.version != kWeftVersion) return refuse(Drop::VERSION);
     if (f.bth.pad != 0) return refuse(Drop::PAD);
-    // Nodes without the capability do not look at `blocks`.
-    const std::size_t blocks = port.whole_protocol ? f.wah.blocks : 0;
+    // Nodes without the capability do not look at `blocks`, and what follows may not either.
+    if (!port.whole_protocol) f.wah.blocks = 0;
+    const std::size_t blocks = f.wah.blocks;
     if (f.wah.hist_words > kHistWords || blocks > kMaxAckBlocks ||
         body != 4U * f.wah.hist_words + blocks * Wab::kBytes)
       return refuse(Drop::ACK_BAD);
