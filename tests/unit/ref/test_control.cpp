@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Congestion control by the numbers: caps, windows, shares, turns.
+#include <array>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "tests/unit/ref/kit.h"
 
 using namespace weft;
 using namespace weft::ref;
 using namespace weft::ref::test;
+using weft::test::Rng;
 using wire::Opcode;
 
 namespace {
@@ -98,6 +102,95 @@ class Bottleneck {
   Ps free_ = 0;
 };
 
+/// What a receiver grants at one port, from the rules alone: rates in byte/ns.
+class ShareModel {
+ public:
+  explicit ShareModel(const Config& c)
+      : t_(c.tuning), line_(c.line_mbps / 8000.0), pkt_(c.mtu + c.overhead), rtt_(c.rtt_init) {}
+
+  void data(Ps now, unsigned sender, std::uint32_t bytes, bool more, bool ce, std::uint32_t ts) {
+    if (now >= window_end_) {
+      const Ps length = std::max(rtt_, packets(static_cast<double>(senders_.size())));
+      marked_ = now < window_end_ + length && bytes_ != 0 ? ce_bytes_ / bytes_ : 0;
+      bytes_ = ce_bytes_ = 0;
+      window_end_ = now + length;
+    }
+    bytes_ += bytes;
+    if (ce) ce_bytes_ += bytes;
+    Sender& s = join(now, sender, ts);
+    s.bytes += bytes;
+    if (static_cast<std::int32_t>(ts - s.ts) < 0) return;
+    if (s.leaving && ts != s.ts) s.returned = true;
+    if (s.leaving && more) s.slow = false, s.fresh = true;
+    if (!s.leaving && !more) s.reserved = 0;
+    s.leaving = !more;
+    s.ts = ts;
+  }
+  /// A probe that shows that what came before it was lost.
+  void probe(Ps now, unsigned sender) {
+    const bool known = roll(now).count(sender) != 0;
+    if (!known) join(now, sender, 0).bytes = 1;
+  }
+  void close(unsigned sender) { senders_.erase(sender); }
+  double grant(unsigned sender) {
+    const auto n = static_cast<double>(senders_.size());
+    double limited = 0, reserved = 0;
+    for (const auto& [i, s] : senders_) {
+      limited += s.leaving || s.slow ? 1 : 0;
+      reserved += s.reserved;
+    }
+    const double all = (t_.share_fill - t_.share_drain * std::max(0.0, marked_ - t_.share_ce)) * line_;
+    double share = n == 1 ? line_ : all / n;
+    const auto it = senders_.find(sender);
+    const bool stays = it == senders_.end() || !it->second.leaving;
+    if (n > 1 && stays && n > limited) share = std::max(share, (all - reserved) / (n - limited));
+    share = std::clamp(share, 1 / 65536.0, line_);
+    if (it != senders_.end()) it->second.granted = share;
+    return share;
+  }
+
+ private:
+  struct Sender {
+    double bytes = 0, last = 0, granted = 0, reserved = 0;
+    bool leaving = false, returned = false, slow = false, fresh = true;
+    std::uint32_t ts = 0;
+  };
+  Ps packets(double n) const { return static_cast<Ps>(n * pkt_ / line_ * kNs); }
+  Sender& join(Ps now, unsigned sender, std::uint32_t ts) {
+    const auto [it, fresh] = roll(now).try_emplace(sender);
+    if (fresh) it->second.ts = ts;
+    return it->second;
+  }
+  std::map<unsigned, Sender>& roll(Ps now) {
+    if (now < end_) return senders_;
+    if (now > end_ + (end_ - start_)) senders_.clear();  // two rounds without anything
+    const double length = static_cast<double>(now - start_) / kNs;
+    for (auto it = senders_.begin(); it != senders_.end();) {
+      Sender& s = it->second;
+      if (s.bytes == 0 && (s.last == 0 || s.leaving)) {
+        it = senders_.erase(it);
+        continue;
+      }
+      const double use = s.bytes / length;
+      s.slow = !s.leaving && !s.fresh && use < t_.share_used * s.granted;
+      s.reserved = s.slow || (s.leaving && s.returned) ? std::min(s.granted, t_.share_reserve * use) : 0;
+      s.last = std::exchange(s.bytes, 0);
+      s.fresh = s.returned = false;
+      ++it;
+    }
+    start_ = now;
+    end_ = now + std::max(rtt_, packets(4.0 * static_cast<double>(senders_.size())));
+    return senders_;
+  }
+
+  Tuning t_;
+  double line_, pkt_;
+  Ps rtt_;
+  std::map<unsigned, Sender> senders_;
+  Ps start_ = 0, end_ = 0, window_end_ = 0;
+  double bytes_ = 0, ce_bytes_ = 0, marked_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("ref: windows, caps and active paths follow the rules by the numbers", "[ref][control]") {
@@ -181,6 +274,9 @@ TEST_CASE("ref: loss alone shrinks no window, with a long round trip it does", "
   s.fill();
   s.ack(4, 15 * kUs + 100 * kNs, 0, 4);
   CHECK(s.window() == before - 352);  // a quarter of four packets
+  s.fill();
+  s.ack(4, 15 * kUs + 100 * kNs, 2 * 352, 2);
+  CHECK(s.window() == before - 2 * 352);  // of those marked and those lost
 }
 
 TEST_CASE("ref: a window that limits nothing does not grow", "[ref][control]") {
@@ -206,6 +302,91 @@ TEST_CASE("ref: a window that limits nothing does not grow", "[ref][control]") {
   CHECK(seen == 60);
   REQUIRE(net.settle());
   w.check();
+}
+
+TEST_CASE("ref: the share in every ack is what the rules say", "[ref][control][random]") {
+  // Four senders with habits that change: how fast, whether more follows, how much is marked, lost or late.
+  constexpr unsigned kSenders = 4;
+  Config c = one_path();
+  c.tuning.ack_paths = 1;  // an ack for each packet
+  Host host(4096);
+  Endpoint end(c, host);
+  end.add_region(Net::kKey, Host::kBase, 4096, kRemoteWrite);
+  ShareModel model(c);
+  Rng rng;
+  struct Habit {
+    Ps next = 0, every = 0;
+    double leaves = 0, marked = 0, lost = 0;
+  };
+  std::array<Habit, kSenders> habits;
+  std::array<Packet, kSenders> packets{};
+  Ps now = 1 * kUs;
+  const auto open = [&](unsigned i) {
+    Config theirs = c;
+    theirs.seed = rng();
+    Host other(64);
+    const wire::Hello offer = Endpoint(theirs, other).offer();
+    const wire::Hello answer = end.accept(offer, Peer{static_cast<std::uint16_t>(i)}, now);
+    REQUIRE(answer.refusal == wire::Refusal::NONE);
+    Packet& p = packets[i];
+    p = Packet{};
+    p.conn = answer.conn;
+    p.incarnation = answer.incarnation;
+    p.psn = offer.psn;
+    p.data.va = Host::kBase;
+    p.data.rkey = Net::kKey;
+    p.data.msg_len = 1u << 31;
+  };
+  for (unsigned i = 0; i < kSenders; ++i) open(i);
+  unsigned shared = 0, alone = 0;
+  for (unsigned n = 0; n < 40'000; ++n) {
+    if (rng.chance(0.002)) now += rng.range(5, 40) * kUs;
+    for (Habit& h : habits) {
+      if (h.every != 0 && !rng.chance(0.005)) continue;
+      constexpr Ps kEvery[] = {30 * kNs, 60 * kNs, 200 * kNs, 1 * kUs, 4 * kUs, 50 * kUs};
+      h.every = kEvery[rng.below(6)];
+      h.leaves = rng.chance(0.5) ? 0 : rng.chance(0.5) ? 0.05 : 1;
+      h.marked = rng.chance(0.5) ? 0 : 0.7;
+      h.lost = rng.chance(0.7) ? 0 : 0.3;
+      h.next = now + h.every;
+    }
+    const auto* due = std::min_element(habits.begin(), habits.end(),
+                                       [](const Habit& a, const Habit& b) { return a.next < b.next; });
+    const auto i = static_cast<unsigned>(due - habits.begin());
+    Habit& h = habits[i];
+    now = std::max(now, h.next);
+    h.next = now + h.every;
+    if (rng.chance(0.002)) {
+      end.close(packets[i].conn, now);
+      model.close(i);
+      open(i);
+    }
+    Packet p = packets[i];
+    p.timestamp = static_cast<std::uint32_t>(now / kNs) - (rng.chance(0.1) ? rng.below(1000) : 0);
+    const bool lost = rng.chance(h.lost), probe = lost || rng.chance(0.02);
+    if (lost) p.psn = (p.psn + 1) & 0xffffff;
+    packets[i].psn = (p.psn + 1) & 0xffffff;
+    p.opcode = probe ? Opcode::PROBE : Opcode::WRITE;
+    if (!probe) {
+      p.payload_bytes = static_cast<std::uint16_t>(rng.range(1, 256));
+      p.data.more = !rng.chance(h.leaves);
+      p.ce = rng.chance(h.marked);
+      model.data(now, i, p.payload_bytes + c.overhead, p.data.more, p.ce, p.timestamp);
+    } else if (lost) {
+      model.probe(now, i);
+    }
+    end.on_packet(now, 0, p);
+    Packet ack;
+    REQUIRE(end.next_packet(now, 0, ack));
+    REQUIRE(ack.opcode == Opcode::ACK);
+    CAPTURE(n, i, now, probe, lost);
+    const double expected = model.grant(i) * 65536;
+    REQUIRE(std::abs(ack.ack.share - expected) <= 2 + 1e-5 * expected);
+    ++(expected == 819'200 ? alone : shared);
+    while (end.next_packet(now, 0, ack)) REQUIRE(ack.opcode == Opcode::ACK);  // of a gap, twice
+  }
+  CHECK(alone > 100);
+  CHECK(shared > 10'000);
 }
 
 TEST_CASE("ref: many senders share a port evenly and their first burst drains", "[ref][control]") {

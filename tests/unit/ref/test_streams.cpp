@@ -403,6 +403,29 @@ TEST_CASE("ref: receives of a failed stream complete in order with their status"
   CHECK(net.end(1).post_recv(b, 0, 9, Host::kBase, 64, net.now()) == Err::FLUSHED);
 }
 
+TEST_CASE("ref: a message that takes no receive leaves them all flushed when it fails", "[ref][streams]") {
+  // The peer learns of it by STREAM_ERROR, or without that capability by the status of acks.
+  for (const bool streams : {true, false}) {
+    CAPTURE(streams);
+    Config c = racing();
+    if (!streams) c.caps &= ~(1u << static_cast<unsigned>(wire::Cap::STREAMS));
+    Net net(c);
+    const auto [a, b] = net.open(0, 1);
+    for (unsigned i = 0; i < 3; ++i)
+      REQUIRE(net.end(1).post_recv(b, 0, i, Host::kBase + i * 1024, 600, 0) == Err::OK);
+    net.run_for(20 * kUs);
+    WorkRequest w = work(WrOp::kWrite, 1, 0, 0, 600);
+    w.rkey = Net::kKey + 1;
+    REQUIRE(net.end(0).post(a, 0, w, net.now()) == Err::OK);
+    REQUIRE(net.run_until([&] { return net.completions(0) == 1 && net.host(1).done.size() == 3; }, 20 * kMs));
+    CHECK(net.host(0).done[0].status == Err::REMOTE_KEY);
+    for (unsigned i = 0; i < 3; ++i) {
+      CHECK(net.host(1).done[i].id == i);
+      CHECK(net.host(1).done[i].status == Err::FLUSHED);
+    }
+  }
+}
+
 TEST_CASE("ref: nothing of a refused packet reaches memory", "[ref][streams]") {
   // An honest packet is taken. The same with one thing wrong is not, and memory stays as it was.
   Config c = two_paths();

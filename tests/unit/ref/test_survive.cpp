@@ -287,9 +287,17 @@ TEST_CASE("ref: acks that lie are counted and settle nothing", "[ref][lies]") {
       p.ack.base = (p.ack.base + far) & 0xffffff;
       p.ack.hist.fill(~0u);
       l.say(p);
+      p.opcode = Opcode::FENCE_ANSWER;
+      l.say(p);
     }
-    CHECK(l.drop(Drop::ACK_BAD) == 3);
+    CHECK(l.drop(Drop::ACK_BAD) == 6);
+    Packet p = l.ack;
+    p.opcode = Opcode::FENCE_ANSWER;  // of less than it has acked
+    p.ack.base = (p.ack.base - 200) & 0xffffff;
+    l.say(p);
+    CHECK(l.drop(Drop::ACK_BAD) == 7);
     l.still_works();
+    CHECK(l.net.end(0).counters().resent == 0);
   }
   SECTION("of another epoch") {
     Liar l;
