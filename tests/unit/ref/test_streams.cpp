@@ -426,6 +426,45 @@ TEST_CASE("ref: a message that takes no receive leaves them all flushed when it 
   }
 }
 
+TEST_CASE("ref: a reply that goes elsewhere than its request said fails it and is placed nowhere",
+          "[ref][streams]") {
+  constexpr std::uint32_t kReadOnly = Net::kKey + 1;
+  struct Lie {
+    Drop counted;
+    Err told;
+    std::uint32_t local_key;
+    std::function<void(DataHeader&)> change;
+  };
+  const Lie lies[] = {
+      {Drop::BOUNDS, Err::REMOTE_BOUNDS, Net::kKey, [](DataHeader& h) { h.va -= 1; }},
+      {Drop::BOUNDS, Err::REMOTE_BOUNDS, Net::kKey, [](DataHeader& h) { h.va += 1; }},
+      {Drop::BOUNDS, Err::REMOTE_BOUNDS, Net::kKey, [](DataHeader& h) { h.rkey = kReadOnly; }},
+      {Drop::BOUNDS, Err::REMOTE_BOUNDS, Net::kKey, [](DataHeader& h) { ++h.msg_len; }},
+      {Drop::RIGHTS, Err::REMOTE_RIGHTS, kReadOnly, [](DataHeader&) {}},
+      {Drop::KEY, Err::REMOTE_KEY, kReadOnly + 1, [](DataHeader&) {}},
+  };
+  for (const Lie& lie : lies) {
+    CAPTURE(&lie - lies);
+    Net net(two_paths(), 2, 1 << 16, false);
+    const auto [a, b] = net.open(0, 1);
+    (void)b;
+    net.end(0).add_region(kReadOnly, Host::kBase, 1 << 16, kRemoteRead);
+    net.forge = [&](const Sent& s, Packet& p) {
+      if (s.node == 1 && p.opcode == Opcode::READ_DATA) lie.change(p.data);
+    };
+    const auto memory = net.host(0).memory;
+    WorkRequest w = work(WrOp::kRead, 1, 0x1000, 0x2000, 64);
+    w.local_rkey = lie.local_key;
+    REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
+    REQUIRE(net.settle());
+    REQUIRE(net.host(0).done.size() == 1);
+    CHECK(net.host(0).done[0].status == lie.told);
+    CHECK(drops(net, 0, lie.counted) == 1);
+    CHECK(net.host(0).memory == memory);
+    CHECK(net.end(1).counters().resent == 0);
+  }
+}
+
 TEST_CASE("ref: nothing of a refused packet reaches memory", "[ref][streams]") {
   // An honest packet is taken. The same with one thing wrong is not, and memory stays as it was.
   Config c = two_paths();
