@@ -170,34 +170,37 @@ TEST_CASE("ref: a path whose source port changes loses and doubles nothing", "[r
 }
 
 TEST_CASE("ref: a wrong key fails one stream and nothing else", "[ref][errors]") {
-  Net net(small());
-  Rng rng;
-  rng.fill(net.host(0).memory);
-  const auto [a, b] = net.open(0, 1);
-  (void)b;
-  for (unsigned i = 0; i < 12; ++i) {
-    WorkRequest w = write(i, i << 14, i << 14, 1 << 14);
-    if (i == 4) w.rkey = 0x999;
-    REQUIRE(net.end(0).post(a, i % 2, w, 0) == wire::Err::OK);
-  }
-  REQUIRE(net.settle());
-  REQUIRE(net.completions(0) == 12);
-  for (const Completion& d : net.host(0).done) {
-    const bool failed = d.id >= 4 && d.id % 2 == 0;
-    CHECK(d.status == (d.id == 4 ? wire::Err::REMOTE_KEY : failed ? wire::Err::FLUSHED : wire::Err::OK));
-  }
-  for (unsigned i = 0; i < 12; ++i) {
-    if (i == 4 || i % 2 == 1 || i < 4) {
+  for (const unsigned bad : {4u, 5u}) {  // in each of the two streams
+    CAPTURE(bad);
+    Net net(small());
+    Rng rng;
+    rng.fill(net.host(0).memory);
+    const auto [a, b] = net.open(0, 1);
+    (void)b;
+    const auto stream = [](std::uint64_t id) { return static_cast<std::uint16_t>(id % 2); };
+    for (unsigned i = 0; i < 12; ++i) {
+      WorkRequest w = write(i, i << 14, i << 14, 1 << 14);
+      if (i == bad) w.rkey = 0x999;
+      REQUIRE(net.end(0).post(a, stream(i), w, 0) == wire::Err::OK);
+    }
+    REQUIRE(net.settle());
+    REQUIRE(net.completions(0) == 12);
+    for (const Completion& d : net.host(0).done) {
+      const bool failed = d.id > bad && stream(d.id) == stream(bad);
+      CHECK(d.status == (d.id == bad ? wire::Err::REMOTE_KEY : failed ? wire::Err::FLUSHED : wire::Err::OK));
+    }
+    for (unsigned i = 0; i < 12; ++i) {
+      if (i > bad && stream(i) == stream(bad)) continue;  // flushed: placed or not
       const bool same =
           std::equal(net.host(0).memory.begin() + (i << 14), net.host(0).memory.begin() + ((i + 1) << 14),
                      net.host(1).memory.begin() + (i << 14));
-      CHECK(same == (i != 4));
+      CHECK(same == (i != bad));
     }
+    CHECK(net.end(1).counters().drop[static_cast<int>(wire::Drop::KEY)] > 0);
+    CHECK(net.end(0).post(a, stream(bad), write(99, 0, 0, 4), net.now()) == wire::Err::FLUSHED);
+    CHECK(net.end(0).post(a, stream(bad + 1), write(99, 0, 0, 4), net.now()) == wire::Err::OK);
+    REQUIRE(net.settle());
   }
-  CHECK(net.end(1).counters().drop[static_cast<int>(wire::Drop::KEY)] > 0);
-  CHECK(net.end(0).post(a, 0, write(99, 0, 0, 4), net.now()) == wire::Err::FLUSHED);
-  CHECK(net.end(0).post(a, 1, write(99, 0, 0, 4), net.now()) == wire::Err::OK);
-  REQUIRE(net.settle());
 }
 
 TEST_CASE("ref: reorder inside a path costs nothing when the receiver allows for it", "[ref][reorder]") {

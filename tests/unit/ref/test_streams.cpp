@@ -426,6 +426,27 @@ TEST_CASE("ref: a message that takes no receive leaves them all flushed when it 
   }
 }
 
+TEST_CASE("ref: a connection knows nothing of the error that ended the last one of its number",
+          "[ref][streams]") {
+  // Without STREAM_ERROR a receiver has its error in every ack, for good: of that connection.
+  Config c = two_paths();
+  c.caps &= ~(1u << static_cast<unsigned>(wire::Cap::STREAMS));
+  Net net(c);
+  const auto [a, b] = net.open(0, 1);
+  WorkRequest w = write_of(1, 0, 0, 256);
+  w.rkey = Net::kKey + 1;
+  REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
+  REQUIRE(net.run_until([&] { return net.completions(0, Completed::kConnection) == 1; }, 20 * kMs));
+  net.end(0).close(a, net.now());
+  net.end(1).close(b, net.now());
+  REQUIRE(net.open(0, 1) == std::pair{a, b});
+  Writes writes(net, a, 1000);
+  writes.post(20);
+  REQUIRE(net.settle());
+  writes.check();
+  CHECK(net.completions(0, Completed::kConnection) == 1);
+}
+
 TEST_CASE("ref: a reply that goes elsewhere than its request said fails it and is placed nowhere",
           "[ref][streams]") {
   constexpr std::uint32_t kReadOnly = Net::kKey + 1;
