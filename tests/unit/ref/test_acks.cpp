@@ -313,3 +313,29 @@ TEST_CASE("ref: repeated and future echoes make no round-trip sample", "[ref][ac
   REQUIRE(net.run_until([&] { return w.done(); }, 5 * kMs));
   w.check();
 }
+
+TEST_CASE("ref: an ack echoes the packet that it answers after a pause of any length", "[ref][acks]") {
+  // After more than half of a clock the next packet in order looks older than the one before.
+  for (const Ps pause : {1 * kUs, 1000 * kMs, 2200 * kMs, 3000 * kMs, 4290 * kMs, 5000 * kMs}) {
+    CAPTURE(pause);
+    Net net(one_path());
+    const auto [a, b] = net.open(0, 1);
+    (void)b;
+    Writes w(net, a, 64);
+    std::set<std::uint32_t> clocks;
+    bool known = true;
+    net.fate = [&](const Sent& s) {
+      if (s.node == 0) clocks.insert(s.packet.timestamp);
+      if (ack(s, 1)) known &= clocks.count(s.packet.ack.echo) == 1;
+      return Fate{};
+    };
+    w.post();
+    REQUIRE(net.settle());
+    net.run_for(pause);
+    clocks.clear();
+    w.post();
+    REQUIRE(net.settle());
+    w.check();
+    CHECK(known);
+  }
+}

@@ -279,6 +279,20 @@ TEST_CASE("ref: loss alone shrinks no window, with a long round trip it does", "
   CHECK(s.window() == before - 2 * 352);  // of those marked and those lost
 }
 
+TEST_CASE("ref: marks that cannot be cut a window by what the ack settles at most", "[ref][control]") {
+  for (const unsigned marked : {31'250u + 353, 1u << 20, 0xffffffu}) {
+    CAPTURE(marked);
+    Solo s(alone());
+    s.fill();
+    s.ack(1, 5 * kUs);
+    s.fill();
+    const unsigned before = s.window();
+    s.ack(8, 5 * kUs, marked);
+    CHECK(s.window() >= before - 8 * 352 / 4);
+    CHECK(s.window() <= before);
+  }
+}
+
 TEST_CASE("ref: a window that limits nothing does not grow", "[ref][control]") {
   // The cap is small beside the windows of two paths: first because few packets are to be sent at a time.
   Net net(one_path());

@@ -752,3 +752,70 @@ TEST_CASE("ref: without FENCE a path that stays silent fails the connection", "[
     CHECK(net.host(0).done.back().what == Completed::kConnection);
   }
 }
+
+TEST_CASE("ref: a suspect path that has delivered nothing in its epoch is no good one", "[ref][paths]") {
+  // Plane 1 dies and answers probes again; it is silent when data is to go over it, and answers once more.
+  Net net(two_paths(), 2, 1 << 22);
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  Writes w(net, a, 1024);
+  enum { kDead, kDropsData } plane = kDead;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.port == 1 && (plane == kDead || s.packet.is_data());
+    return f;
+  };
+  const auto until = [&](PathState state) {
+    for (unsigned i = 0; i < 20'000 && net.end(0).path_state(a, 1) != state; ++i) {
+      if (w.posted - w.good < 20) w.post(10);
+      net.run_for(100 * kNs);
+    }
+    return net.end(0).path_state(a, 1) == state;
+  };
+  REQUIRE(until(PathState::kFailed));
+  plane = kDropsData;
+  REQUIRE(until(PathState::kProbation));
+  plane = kDead;
+  REQUIRE(until(PathState::kSuspect));
+  plane = kDropsData;
+  bool tried = false;
+  for (unsigned i = 0; i < 5000; ++i) {
+    if (w.posted - w.good < 20 && w.posted < 3000) w.post(10);
+    net.run_for(100 * kNs);
+    const PathState state = net.end(0).path_state(a, 1);
+    REQUIRE(state != PathState::kGood);
+    tried |= state == PathState::kProbation;
+  }
+  CHECK(tried);
+  REQUIRE(net.run_until([&] { return w.done(); }, 20 * kMs));
+  w.check();
+}
+
+TEST_CASE("ref: a path whose hole waits for later packets is not suspected", "[ref][paths]") {
+  // Probes behind the hole are answered, though their acks settle nothing before it closes.
+  Config c = two_paths();
+  c.distance = 64;
+  Net net(c, 2, 1 << 22);
+  const auto [a, b] = net.open(0, 1);
+  (void)b;
+  Writes w(net, a, 256);
+  unsigned on_path_0 = 0;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.node == 0 && s.port == 0 && s.packet.is_data() && on_path_0++ == 0;
+    return f;
+  };
+  while (on_path_0 == 0) {
+    w.post();
+    net.run_for(100 * kNs);
+  }
+  // Path 1 becomes another one, and the ack of its new epoch is evidence against all that is silent.
+  net.end(0).change_sport(a, 1, net.now());
+  for (unsigned i = 0; i < 90; ++i) {
+    net.run_for(1 * kUs);
+    REQUIRE(net.end(0).path_state(a, 0) == PathState::kGood);
+  }
+  REQUIRE(net.run_until([&] { return w.done(); }, 20 * kMs));
+  w.check();
+  CHECK(net.end(0).counters().path_failed == 0);
+}
