@@ -16,7 +16,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGETS = ("parser", "endpoint")
 LONGEST = {"parser": 300, "endpoint": 600}  # bytes of an input
-KEEP_BYTES = 16384  # of a committed corpus
+KEEP_BYTES = 8192  # of a committed corpus
 
 
 def read_corpus(path):

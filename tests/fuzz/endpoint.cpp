@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two endpoints, each with two ports of one path, and the packets between them. The bytes of an input are
+// Two endpoints, each with two ports of two paths, and the packets between them. The bytes of an input are
 // calls, steps of time, fates of packets, and forged packets: one seen before with fields changed, sent
 // through encode() and parse() so that it is one that a wire can carry. In the end the connection is closed.
 // Whatever was said: each request and receive completes once, nothing is remembered, and no call makes
@@ -104,7 +104,7 @@ class World {
   static Config config(std::uint8_t choice, std::uint64_t seed) {
     Config c;
     c.ports = 2;
-    c.paths = 1;
+    c.paths = 2;  // of a port, so that acks have blocks
     c.streams = 2;
     c.mtu = 64;
     c.rtt_init = 5 * kUs;
