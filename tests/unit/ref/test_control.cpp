@@ -334,7 +334,7 @@ TEST_CASE("ref: the share in every ack is what the rules say", "[ref][control][r
   };
   std::array<Habit, kSenders> habits;
   std::array<Packet, kSenders> packets{};
-  Ps now = 1 * kUs;
+  Ps now = 3000 * kMs;  // clocks in the upper half of their range
   const auto open = [&](unsigned i) {
     Config theirs = c;
     theirs.seed = rng();

@@ -407,4 +407,11 @@ TEST_CASE("ref: closing completes all once and later packets change nothing", "[
   CHECK(net.host(1).done.size() == done1.size());
   CHECK(drops(net, 1, Drop::CONN) == held);
   CHECK(net.end(0).post(a, 0, request(WrOp::kWrite, 1), net.now()) == wire::Err::BAD_CONN);
+  for (const std::uint32_t nobody : {a + 1, 1u << 24, ~0u}) {
+    CHECK(net.end(0).post(nobody, 0, request(WrOp::kWrite, 1), net.now()) == wire::Err::BAD_CONN);
+    CHECK(net.end(0).post_recv(nobody, 0, 1, Host::kBase, 64, net.now()) == wire::Err::BAD_CONN);
+  }
+  // Closing what is closed gives no number away twice.
+  net.end(0).close(a, net.now());
+  CHECK(net.end(0).offer().conn != net.end(0).offer().conn);
 }

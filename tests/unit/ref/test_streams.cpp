@@ -445,6 +445,7 @@ TEST_CASE("ref: a connection knows nothing of the error that ended the last one 
   REQUIRE(net.settle());
   writes.check();
   CHECK(net.completions(0, Completed::kConnection) == 1);
+  CHECK(net.end(0).counters().conn_failed == 1);
 }
 
 TEST_CASE("ref: a reply that goes elsewhere than its request said fails it and is placed nowhere",
