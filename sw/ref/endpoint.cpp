@@ -60,9 +60,27 @@ Endpoint::Impl::Impl(const Config& c, Env& e) : config(c), env(e), random(c.seed
 }
 
 bool Endpoint::possible(const Config& c) {
-  if (c.ports == 0 || c.ports > 32 || c.paths == 0 || c.paths > 64 || c.ports * c.paths > 256 ||
-      c.streams == 0 || c.mtu < 64 || c.mtu > wire::kMaxPayload || c.distance > kMaxDistance ||
-      c.line_mbps == 0)
+  const auto in = [](auto x, auto least, auto most) { return x >= least && x <= most; };  // a NaN is not
+  const Tuning& t = c.tuning;
+  // Numbers and sizes of state.
+  if (!in(c.ports, 1u, 32u) || !in(c.paths, 1u, 64u) || c.ports * c.paths > 256 ||
+      !in(c.streams, 1u, 65535u) || !in(c.mtu, 64u, wire::kMaxPayload) || c.overhead > wire::kMaxPayload ||
+      c.distance > kMaxDistance || c.line_mbps == 0)
+    return false;
+  // Times. Of waits that repeat none may be 0, or time would stand still; the clocks of paths bound the rest.
+  if (!in(c.rtt_init, kNs, kMaxWaitNs * kNs) || !in(t.probe_min, kNs, kMaxWaitNs * kNs) ||
+      t.hole_timeout < kNs || t.packet_life < kNs || t.give_up < kUs)
+    return false;
+  // What is divided by, or counted in few bits.
+  if (t.path_pkts == 0 || t.first_path_pkts == 0 || t.calm_path_pkts == 0 || t.pacer_pkts == 0 ||
+      !in(t.ack_paths, 1u, 1 + wire::kMaxAckBlocks) || !in(t.fail_probes, 1u, 31u) ||
+      !in(t.retry_limit, 1u, 255u) || t.backoff_after > 255 || t.backoff_max > 16 || t.dead_backoff_max > 16)
+    return false;
+  // Ratios: no window, cap or share may be negative or beyond its bits.
+  if (!in(t.cap_rtts, 0.0, 1000.0) || !in(t.first_cap_bdp, 0.0, 1000.0) || !in(t.calm_caps, 0.0, 1e9) ||
+      !in(t.decrease, 0.0, 1.0) || !in(t.loss_rtts, 0.0, 1e9) || !in(t.share_fill, 0.0, 1.0) ||
+      !in(t.share_drain, 0.0, 1.0) || !in(t.share_ce, 0.0, 1.0) || !in(t.share_used, 0.0, 1.0) ||
+      !in(t.share_reserve, 0.0, 1000.0) || !in(t.double_loss, 0.0, 1.0))
     return false;
   const double frames = c.line_mbps / 8000.0 * (static_cast<double>(c.tuning.packet_life) / kNs) / kMinFrame;
   return frames < double{1 << 23};
@@ -173,8 +191,10 @@ void Endpoint::Impl::open(std::uint32_t conn, const wire::Hello& mine, const wir
   c.caps = mine.caps & theirs.caps;
   c.mtu = std::min(mine.mtu, theirs.mtu);
   c.distance = (c.caps & bit(wire::Cap::REORDER)) != 0 ? config.distance : 0;
-  c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = kNil;
-  c.unsettled = c.open_msgs = c.turn = 0;
+  c.resend_head = c.resend_tail = c.ready_head = c.ready_tail = c.left = kNil;
+  c.unsettled = c.open_msgs = c.turn = c.held = 0;
+  c.own_memory = false;
+  c.fence_at.clear();
   c.acked = -1;
   c.keep_timer = false;
   c.told = wire::Err::OK;
@@ -225,6 +245,7 @@ void Endpoint::Impl::tell(std::uint32_t conn, const TxMsg& m, wire::Err status) 
 }
 
 /// Everything of a connection that will send no more: requests and receives complete once, with errors.
+/// `first` is for the request that is to blame, or else for the oldest of each stream.
 void Endpoint::Impl::flush(std::uint32_t conn, wire::Err first) {
   Conn& c = conns[conn];
   for (TxPath& t : c.tx) {
@@ -237,22 +258,22 @@ void Endpoint::Impl::flush(std::uint32_t conn, wire::Err first) {
   }
   while (c.resend_head != kNil) {
     const std::uint32_t d = c.resend_head;
-    c.resend_head = descs[d].next;
+    unlink_resend(c, kNil, d);
     drop_desc(d);
   }
-  c.resend_tail = kNil;
   c.ready_head = c.ready_tail = kNil;
   c.unsettled = c.open_msgs = 0;
   std::fill(c.inflight.begin(), c.inflight.end(), 0);
   share_forget(conn);
   for (std::uint32_t s = 0; s < c.streams.size(); ++s) {
     Stream& st = c.streams[s];
-    wire::Err status = first;
+    wire::Err status = c.own_memory ? wire::Err::FLUSHED : first;
     st.failed = true;
     for (std::uint32_t m = st.oldest; m != kNil;) {
       const std::uint32_t next = msgs[m].next;
       if (!msgs[m].completed && !msgs[m].internal) {
-        tell(conn, msgs[m], msgs[m].status != wire::Err::OK ? msgs[m].status : status);
+        const TxMsg& x = msgs[m];
+        tell(conn, x, x.status != wire::Err::OK ? x.status : x.unreadable ? first : status);
         status = wire::Err::FLUSHED;
       }
       msgs.give(m);
@@ -409,6 +430,9 @@ void Endpoint::on_timer(Ps now) {
       case TimerKind::kPath: e.on_path_timer(now, t.conn, t.index, t.at); break;
       case TimerKind::kPace:
         c.tx_port[t.index].pace_timer = false;
+        if (c.has_data()) e.queue_conn(t.conn, t.index);
+        break;
+      case TimerKind::kLeft:
         if (c.has_data()) e.queue_conn(t.conn, t.index);
         break;
       case TimerKind::kAck:

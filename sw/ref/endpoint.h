@@ -15,6 +15,9 @@
 // The caller keeps time: after every call it asks ready_ports() which ports have something to say, and
 // next_timer() when on_timer() is wanted. One endpoint is used by one thread at a time. Nothing is allocated
 // per packet once tables have grown to what the run needs.
+//
+// Time is picoseconds in 64 bits from a zero of the caller's choice and ends 106 days later: who runs on a
+// real clock takes the start of the program for zero, and restarts the endpoint before.
 #pragma once
 
 #include <cstdint>
@@ -113,8 +116,9 @@ class Endpoint {
   ~Endpoint();
   Endpoint(Endpoint&&) noexcept;
 
-  /// Whether an endpoint can be what `config` says. That a line sends fewer than 2^23 frames in the life of
-  /// a packet is part of it (W11).
+  /// Whether an endpoint can be what `config` says: what it would divide by, count or wait for. That a line
+  /// sends fewer than 2^23 frames in the life of a packet is part of it (W11). The ranges in docs/protocol.md
+  /// are narrower: outside of them it works, but not well.
   static bool possible(const Config& config);
 
   // Regions. A key is never 0. Replaces a region of the same key.
@@ -122,7 +126,8 @@ class Endpoint {
   void remove_region(std::uint32_t rkey);
 
   // Connections: A offers, B accepts or refuses, A connects with B's answer. `refusal` says why not; the
-  // connection then does not exist. Numbers are small and dense.
+  // connection then does not exist. Numbers are small and dense. Each record is given once: an offer accepted
+  // twice opens two connections. When an answer does not come, A closes what it offered and offers anew.
   wire::Hello offer();                                                // reserves a connection
   wire::Hello accept(const wire::Hello& offered, Peer peer, Ps now);  // the answer, perhaps a refusal
   wire::Refusal connect(const wire::Hello& mine, const wire::Hello& answer, Peer peer, Ps now);
@@ -148,8 +153,9 @@ class Endpoint {
   Ps next_timer() const;
   void on_timer(Ps now);
 
-  /// Moves a path to another UDP source port (a new epoch, fenced).
-  void change_sport(std::uint32_t conn, std::uint32_t path, Ps now);
+  /// Moves a path to another UDP source port (a new epoch, fenced). False: there is no such path, or no
+  /// FENCE; or its epoch is not confirmed yet, or changed too often (W4): it may be asked again later.
+  bool change_sport(std::uint32_t conn, std::uint32_t path, Ps now);
 
   // To look at.
   const Counters& counters() const;

@@ -21,7 +21,7 @@ struct CtlEntry {
   std::uint8_t copies = 1;
 };
 
-enum class TimerKind : std::uint8_t { kPath, kPace, kAck, kHole, kKeep, kFlush };
+enum class TimerKind : std::uint8_t { kPath, kPace, kLeft, kAck, kHole, kKeep, kFlush };
 
 struct Timer {
   Ps at = 0;
@@ -118,6 +118,13 @@ struct Endpoint::Impl {
   bool next_data(Ps now, std::uint32_t port, Packet& out);
   bool build_data(Ps now, std::uint32_t conn, std::uint32_t path, std::uint32_t desc, Packet& out);
   int pick_path(const Conn& c, std::uint32_t port, std::uint32_t bytes, std::uint32_t avoid) const;
+  std::uint32_t next_stream(Conn& c);
+  bool more_to_send(Conn& c);
+  Ps paced_until(const TxPort& t) const;
+  bool may_send(const Conn& c, std::uint32_t port, std::uint32_t bytes) const;
+  bool lost_here_only(const Conn& c, std::uint32_t port, std::uint32_t desc);
+  std::uint32_t pick_resend(std::uint32_t conn, std::uint32_t port, std::uint32_t& before);
+  void unlink_resend(Conn& c, std::uint32_t before, std::uint32_t desc);
   void ran_dry(std::uint32_t conn);
   void probe_tails(std::uint32_t conn, std::uint32_t port, std::uint32_t first);
   std::uint32_t enqueue_message(std::uint32_t conn, std::uint32_t queue, const TxMsg& m);
@@ -148,7 +155,7 @@ struct Endpoint::Impl {
   void sample_rtt(std::uint32_t conn, std::uint32_t port, std::uint32_t rtt_ns);
 
   // path.cpp
-  std::uint32_t rto_ns(const Conn& c, std::uint32_t port) const;
+  std::uint32_t rto_ns(const Conn& c, std::uint32_t port, std::uint32_t doublings = 0) const;
   void arm(std::uint32_t conn, std::uint32_t path, Ps now, std::uint32_t after_ns);
   void push_timer(Timer t);
   void on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path, Ps at);
@@ -157,7 +164,8 @@ struct Endpoint::Impl {
   void judge_path(std::uint32_t conn, std::uint32_t path, Ps now, const Settled& s, bool answers);
   void set_state(std::uint32_t conn, std::uint32_t path, PathState state);
   std::uint32_t usable_paths(const Conn& c) const;
-  void fence(std::uint32_t conn, std::uint32_t path, Ps now);
+  bool count_change(Conn& c, TxPath& t, Ps now);
+  bool fence(std::uint32_t conn, std::uint32_t path, Ps now);
   void queue_fence(std::uint32_t conn, std::uint32_t path);
   void send_scout(std::uint32_t conn, std::uint32_t path);
   void new_epoch(std::uint32_t conn, std::uint32_t path, Ps now);

@@ -10,17 +10,18 @@ namespace weft::ref {
 using wire::Drop;
 
 namespace {
-// Doublings of a connection's probes and fences stop well before 32-bit nanoseconds do.
-inline constexpr std::uint32_t kMaxRtoNs = 10'000'000;
+// Changes of a path's epoch in a packet's life. Two such counts touch any stretch as long, and W4 allows 254.
+inline constexpr std::uint32_t kMaxChanges = 120;
 // Data packets lost in a row that make a path a black hole for data: at 10 % loss that happens once in 10^8.
 inline constexpr std::uint32_t kBlackHole = 8;
 }  // namespace
 
-std::uint32_t Endpoint::Impl::rto_ns(const Conn& c, std::uint32_t port) const {
+std::uint32_t Endpoint::Impl::rto_ns(const Conn& c, std::uint32_t port, std::uint32_t doublings) const {
   const TxPort& t = c.tx_port[port];
-  if (t.srtt == 0) return 3 * rtt_init_ns;
-  return std::clamp(t.srtt + 4 * t.rttvar, static_cast<std::uint32_t>(config.tuning.probe_min / kNs),
-                    kMaxRtoNs);
+  const auto least = static_cast<std::uint64_t>(config.tuning.probe_min / kNs);
+  const std::uint64_t rto =
+      t.srtt == 0 ? std::uint64_t{3} * rtt_init_ns : std::max(t.srtt + std::uint64_t{4} * t.rttvar, least);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rto << doublings, kMaxWaitNs));
 }
 
 void Endpoint::Impl::push_timer(Timer t) {
@@ -62,7 +63,7 @@ void Endpoint::Impl::judge_path(std::uint32_t conn, std::uint32_t path, Ps now, 
     t.proven = 0;
     t.probe_out = 0;
     arm(conn, path, now,
-        rto_ns(c, port_of(path)) << std::min<std::uint32_t>(t.setbacks, config.tuning.dead_backoff_max));
+        rto_ns(c, port_of(path), std::min<std::uint32_t>(t.setbacks, config.tuning.dead_backoff_max)));
   };
   switch (static_cast<PathState>(t.state)) {
     case PathState::kSuspect:
@@ -142,8 +143,7 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     if (t.timeouts != 0xff) ++t.timeouts;
     queue_fence(conn, path);
     return arm(conn, path, now,
-               rto_ns(c, port_of(path))
-                   << std::min<std::uint32_t>(t.timeouts / 4, config.tuning.backoff_max));
+               rto_ns(c, port_of(path), std::min<std::uint32_t>(t.timeouts / 4, config.tuning.backoff_max)));
   }
   if (t.probe_due) return arm(conn, path, now, rto_ns(c, port_of(path)));  // it has not left yet
   const bool waiting_to_return = state == PathState::kFailed && t.head == kNil;
@@ -174,9 +174,9 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
     if (state != PathState::kSuspect && state != PathState::kFailed)
       set_state(conn, path, PathState::kSuspect);
     if (t.unanswered >= config.tuning.fail_probes && t.confirmed &&
-        (usable_paths(c) > 1 || state == PathState::kFailed)) {
+        (usable_paths(c) > 1 || state == PathState::kFailed) && fence(conn, path, now)) {
       ++count.path_failed;
-      return fence(conn, path, now);
+      return;
     }
   } else if (t.timeouts != 0xff) {
     ++t.timeouts;
@@ -219,26 +219,35 @@ void Endpoint::Impl::send_scout(std::uint32_t conn, std::uint32_t path) {
   }
 }
 
-/// Asks the receiver to close the epoch of a path. Until it answers, nothing of the path is resent.
-void Endpoint::Impl::fence(std::uint32_t conn, std::uint32_t path, Ps now) {
-  Conn& c = conns[conn];
-  TxPath& t = c.tx[path];
-  // W4: fewer epochs in a packet's life than there are numbers for.
+/// Counts a change of epoch. False: there were too many in a packet's life (W4), this one has to wait.
+bool Endpoint::Impl::count_change(Conn& c, TxPath& t, Ps now) {
   if (now - c.life_start > config.tuning.packet_life) {
     c.life_start = now;
     for (TxPath& other : c.tx) other.changes = 0;
   }
-  if (t.changes >= 120) return queue_probe(conn, path, 1);
+  if (t.changes >= kMaxChanges) return false;
   ++t.changes;
+  return true;
+}
+
+/// Asks the receiver to close the epoch of a path. Until it answers, nothing of the path is resent. False:
+/// its epoch may not change now.
+bool Endpoint::Impl::fence(std::uint32_t conn, std::uint32_t path, Ps now) {
+  Conn& c = conns[conn];
+  TxPath& t = c.tx[path];
+  if (!count_change(c, t, now)) return false;
   set_state(conn, path, PathState::kFencing);
   t.timeouts = 0;
   t.fences = 0;
   t.probe_out = 0;
   queue_fence(conn, path);
   arm(conn, path, now, rto_ns(c, port_of(path)));
+  return true;
 }
 
-/// Over a good path, of another port first; repeated over all in turn, the closed one too (W1).
+/// Over a good path, of another port first; repeated over all in turn, the closed one too (W1). One that
+/// still waits at the port will do: it says what is true when it leaves, and a port that is down must not
+/// collect them.
 void Endpoint::Impl::queue_fence(std::uint32_t conn, std::uint32_t path) {
   Conn& c = conns[conn];
   const std::uint32_t n = num_paths();
@@ -259,8 +268,11 @@ void Endpoint::Impl::queue_fence(std::uint32_t conn, std::uint32_t path) {
   } else {
     carrier = (path + tries / 2) % n;
   }
-  push_ctl(port_of(carrier),
-           {conn, static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(carrier), Ctl::kFence, 1});
+  if (c.fence_at.empty()) c.fence_at.resize(n);
+  const std::uint32_t port = port_of(carrier);
+  if ((c.fence_at[path] >> port & 1) != 0) return;
+  c.fence_at[path] |= 1u << port;
+  push_ctl(port, {conn, static_cast<std::uint8_t>(path), static_cast<std::uint8_t>(carrier), Ctl::kFence, 1});
 }
 
 void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
@@ -297,15 +309,16 @@ void Endpoint::Impl::new_epoch(std::uint32_t conn, std::uint32_t path, Ps now) {
   queue_probe(conn, path, 1, true);
 }
 
-void Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
+bool Endpoint::change_sport(std::uint32_t conn, std::uint32_t path, Ps now) {
   Impl& e = *impl_;
-  if (conn >= e.conns.size()) return;
+  if (conn >= e.conns.size()) return false;
   Conn& c = e.conns[conn];
-  if (c.state != ConnState::kOpen || !has_cap(c, wire::Cap::FENCE) || path >= e.num_paths()) return;
+  if (c.state != ConnState::kOpen || !has_cap(c, wire::Cap::FENCE) || path >= e.num_paths()) return false;
   TxPath& t = c.tx[path];
-  if (!t.confirmed) return;
+  if (!t.confirmed) return false;
+  if (static_cast<PathState>(t.state) != PathState::kFencing && !e.fence(conn, path, now)) return false;
   t.move = 1;
-  if (static_cast<PathState>(t.state) != PathState::kFencing) e.fence(conn, path, now);
+  return true;
 }
 
 /// Closes the epoch, or says again how it was closed (W2). Only the running epoch can be meant: what is

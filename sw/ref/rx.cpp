@@ -297,7 +297,7 @@ Err Endpoint::Impl::accept_data(std::uint32_t conn, const Packet& p) {
         drop(Drop::MSG);
         return Err::OK;
       }
-      fail_stream(conn, s, p.data.msg_no, known_error(p.data.value));
+      fail_stream(conn, s, p.data.msg_no, peers_error(p.data.value));
       return Err::OK;
     case Opcode::CREDIT: learn_credits(conn, s, static_cast<std::uint16_t>(p.data.value)); return Err::OK;
     default: return accept_request(conn, p);

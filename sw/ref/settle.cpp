@@ -77,7 +77,7 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
 
 void Endpoint::Impl::sample_rtt(std::uint32_t conn, std::uint32_t port, std::uint32_t rtt) {
   TxPort& t = conns[conn].tx_port[port];
-  rtt = std::max(rtt, 1u);
+  rtt = std::clamp(rtt, 1u, kMaxWaitNs);
   if (t.srtt == 0) {
     t.srtt = rtt;
     t.rttvar = rtt / 2;
@@ -223,7 +223,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
         update_cap(conn, port);
       }
     }
-    if (!has_cap(c, wire::Cap::STREAMS)) why = known_error(a.status);
+    if (!has_cap(c, wire::Cap::STREAMS)) why = peers_error(a.status);
     learn_credits(conn, a.stream, a.credits);
   }
   for (unsigned i = 0; i < a.block_count; ++i) {
@@ -262,6 +262,10 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   // Asked for or not: it says that the receiver has closed this epoch.
   if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
+  // Who answers every epoch unasked must not turn them faster than W4 allows; a probe of the closed epoch
+  // gets the answer again.
+  const bool asked = static_cast<PathState>(t.state) == PathState::kFencing;
+  if (!asked && !count_change(c, t, now)) return drop(Drop::ACK_OLD);
   ++count.acks_taken;
   c.heard = now;
   settle(conn, p.path, a.base, a);

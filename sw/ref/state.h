@@ -24,10 +24,17 @@ constexpr std::int32_t clock_diff(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b);
 }
 
-/// An error that a peer names; what no table has is an operation it does not know.
-constexpr wire::Err known_error(std::uint32_t code) {
-  const auto e = static_cast<wire::Err>(code);
-  return code <= 0xff && wire::name(e) != nullptr ? e : wire::Err::REMOTE_OP;
+/// No wait for an answer, in ns, is longer: the clocks of paths are 32 bits of nanoseconds.
+inline constexpr std::uint32_t kMaxWaitNs = 1'000'000'000;
+
+/// An error that a peer names. What is not for a peer to tell is an operation that it does not know: FLUSHED
+/// or RETRY_LIMIT out of its mouth would be a lie about this end.
+constexpr wire::Err peers_error(std::uint32_t code) {
+  using wire::Err;
+  for (const Err e : {Err::OK, Err::BAD_LENGTH, Err::REMOTE_KEY, Err::REMOTE_BOUNDS, Err::REMOTE_RIGHTS,
+                      Err::REMOTE_MEM, Err::RECV_LENGTH})
+    if (code == static_cast<std::uint32_t>(e)) return e;
+  return Err::REMOTE_OP;
 }
 
 /// Bytes in flight on such a path do not count in its port's cap: they may stay there for long (W-CC-001).
@@ -121,10 +128,11 @@ struct TxMsg {
   std::uint16_t sem;
   wire::Opcode op;
   wire::Err status;
-  bool answers;    // it has an answer: READ, atomics
-  bool waits;      // for the rest of it
-  bool completed;  // told, or nobody to tell
-  bool internal;   // a reply, an error, credits: no completion
+  bool answers;     // it has an answer: READ, atomics
+  bool waits;       // for the rest of it
+  bool completed;   // told, or nobody to tell
+  bool internal;    // a reply, an error, credits: no completion
+  bool unreadable;  // its memory failed, and the connection with it
 };
 
 /// A message that has begun to arrive.
@@ -251,6 +259,9 @@ struct Conn {
   std::uint32_t unsettled = 0;  // packets, probes too
   std::uint32_t turn = 0;       // bytes since it was given its age
   std::uint32_t scout = 0;      // where the next scout looks first
+  std::uint32_t left = kNil;    // head of the resends, lost at the one port, left to others
+  Ps left_until = 0;            // for so long
+  std::uint32_t held = 0;       // ports that did not take what was left to them
   std::uint64_t age = 0;
   Ps acked = -1;      // when the youngest packet left that is known to have arrived
   Ps heard = 0;       // of the peer, or nothing was waiting
@@ -258,9 +269,11 @@ struct Conn {
   Ps flush_at = kNever;
   wire::Err told = wire::Err::OK;  // in the status of its acks, to a peer without STREAM_ERROR
   wire::Err why = wire::Err::OK;   // it failed
+  bool own_memory = false;         // by a request that is marked; not a fault of the others
   std::uint32_t start_psn = 0;
   std::vector<TxPath> tx;  // ports * paths
   std::vector<std::uint32_t> cwnd, inflight;
+  std::vector<std::uint32_t> fence_at;  // of each path: ports at which a fence waits; empty before the first
   std::vector<RxPath> rx;
   std::vector<TxPort> tx_port;
   std::vector<RxPort> rx_port;

@@ -12,8 +12,9 @@ namespace weft::ref {
 using wire::Opcode;
 
 namespace {
-inline constexpr std::uint8_t kCopy = 0xff;  // CtlEntry::copies of the second of two
-}
+inline constexpr std::uint8_t kCopy = 0xff;     // CtlEntry::copies of the second of two
+inline constexpr unsigned kResendsLooked = 16;  // for one that may leave at a port
+}  // namespace
 
 void Endpoint::Impl::push_ctl(std::uint32_t port, const CtlEntry& e) {
   ports[port].ctl.push(e);
@@ -152,6 +153,89 @@ int Endpoint::Impl::pick_path(const Conn& c, std::uint32_t port, std::uint32_t b
   return avoid < config.paths ? pick_path(c, port, bytes, config.paths) : -1;
 }
 
+/// The stream whose turn it is, or kNil. Those that failed since they were queued leave.
+std::uint32_t Endpoint::Impl::next_stream(Conn& c) {
+  while (c.ready_head != kNil && !sendable(c, c.ready_head)) {
+    Stream& st = c.streams[c.ready_head];
+    st.ready = false;
+    c.ready_head = st.next_ready;
+    if (c.ready_head == kNil) c.ready_tail = kNil;
+  }
+  return c.ready_head;
+}
+
+/// Whether a data packet waits, new or lost. Those of messages that failed since do not count.
+bool Endpoint::Impl::more_to_send(Conn& c) {
+  while (c.resend_head != kNil && msgs[descs[c.resend_head].msg].status != wire::Err::OK) {
+    const std::uint32_t d = c.resend_head;
+    unlink_resend(c, kNil, d);
+    drop_desc(d);
+  }
+  return c.resend_head != kNil || next_stream(c) != kNil;
+}
+
+/// When the pacer lets the next packet go; 0 if there is none.
+Ps Endpoint::Impl::paced_until(const TxPort& t) const {
+  if (!config.tuning.pacer || t.share >= line_share) return 0;
+  const Ps packet = static_cast<Ps>(pkt / (t.share / 65536.0) * kNs);
+  return t.pace_at - packet * (static_cast<Ps>(config.tuning.pacer_pkts) - 1);
+}
+
+/// Whether a port would send a packet of the connection, if its MAC asked now.
+bool Endpoint::Impl::may_send(const Conn& c, std::uint32_t port, std::uint32_t bytes) const {
+  const TxPort& t = c.tx_port[port];
+  return (t.inflight == 0 || t.inflight + bytes <= t.cap) && paced_until(t) <= now &&
+         pick_path(c, port, bytes, config.paths) >= 0;
+}
+
+/// Whether the path that lost a packet is all that `port` could send it on.
+bool Endpoint::Impl::lost_here_only(const Conn& c, std::uint32_t port, std::uint32_t desc) {
+  const std::uint32_t path = descs[desc].lost_on;
+  if (port_of(path) != port) return false;
+  const std::uint64_t others =
+      ~std::uint64_t{0} >> (64 - config.paths) & ~(std::uint64_t{1} << index_of(path));
+  return (others & ~c.tx_port[port].blocked) == 0;
+}
+
+/// The first of the resends that `port` should send, and the one `before` it; kNil: none now. A packet does
+/// not go where it was lost while another port may take it. That port has a round trip for it: what keeps its
+/// MAC is not known here, and nothing may wait for ever.
+std::uint32_t Endpoint::Impl::pick_resend(std::uint32_t conn, std::uint32_t port, std::uint32_t& before) {
+  Conn& c = conns[conn];
+  std::uint32_t d = c.resend_head;
+  if (d == kNil || config.ports == 1 || !lost_here_only(c, port, d)) return d;
+  std::uint32_t others = 0;
+  for (std::uint32_t p = 0; p < config.ports; ++p)
+    if (p != port && (c.held >> p & 1) == 0 && may_send(c, p, descs[d].bytes + config.overhead))
+      others |= 1u << p;
+  if (others == 0) return d;
+  if (c.left != d) {
+    const std::uint32_t srtt = c.tx_port[port].srtt;
+    c.left = d;
+    c.left_until = now + Ps{srtt != 0 ? srtt : rtt_init_ns} * kNs;
+    push_timer({c.left_until, 0, conn, static_cast<std::uint8_t>(port), TimerKind::kLeft, c.incarnation});
+    for (std::uint32_t p = 0; p < config.ports; ++p)
+      if ((others >> p & 1) != 0) queue_conn(conn, p);
+  }
+  if (now >= c.left_until) {
+    c.held |= others;
+    return d;
+  }
+  for (unsigned looked = 0; looked < kResendsLooked; ++looked) {
+    before = d;
+    d = descs[d].next;
+    if (d == kNil || (msgs[descs[d].msg].status == wire::Err::OK && !lost_here_only(c, port, d))) return d;
+  }
+  return kNil;
+}
+
+void Endpoint::Impl::unlink_resend(Conn& c, std::uint32_t before, std::uint32_t desc) {
+  const std::uint32_t next = descs[desc].next;
+  (before == kNil ? c.resend_head : descs[before].next) = next;
+  if (next == kNil) c.resend_tail = before;
+  if (c.left == desc) c.left = kNil;
+}
+
 bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
   Port& p = ports[port];
   while (!p.ready.empty()) {
@@ -173,30 +257,22 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
       continue;
     }
     // What it would send.
-    while (c.resend_head != kNil && msgs[descs[c.resend_head].msg].status != wire::Err::OK) {
-      const std::uint32_t d = c.resend_head;
-      c.resend_head = descs[d].next;
-      if (c.resend_head == kNil) c.resend_tail = kNil;
-      drop_desc(d);
+    if (!more_to_send(c)) {
+      leave();
+      ran_dry(top.conn);
+      continue;
     }
-    const std::uint32_t resend = c.resend_head;
+    std::uint32_t before = kNil;
+    const std::uint32_t resend = pick_resend(top.conn, port, before);
     std::uint32_t payload = 0;
     if (resend != kNil) {
       payload = descs[resend].bytes;
-    } else {
-      while (c.ready_head != kNil && !sendable(c, c.ready_head)) {
-        Stream& st = c.streams[c.ready_head];
-        st.ready = false;
-        c.ready_head = st.next_ready;
-        if (c.ready_head == kNil) c.ready_tail = kNil;
-      }
-      if (c.ready_head == kNil) {
-        leave();
-        ran_dry(top.conn);
-        continue;
-      }
+    } else if (next_stream(c) != kNil) {
       const TxMsg& m = msgs[c.streams[c.ready_head].cursor];
       payload = std::min(c.mtu, m.length - m.sent);
+    } else {  // what there is leaves at another port
+      leave();
+      continue;
     }
     const std::uint32_t bytes = payload + config.overhead;
     // Whether it may.
@@ -204,18 +280,13 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
       leave();
       continue;
     }
-    const bool paced = config.tuning.pacer && t.share < line_share;
-    if (paced) {
-      const Ps packet = static_cast<Ps>(pkt / (t.share / 65536.0) * kNs);
-      const Ps at = t.pace_at - packet * (static_cast<Ps>(config.tuning.pacer_pkts) - 1);
-      if (at > now) {
-        leave();
-        if (!t.pace_timer) {
-          t.pace_timer = true;
-          push_timer({at, 0, top.conn, static_cast<std::uint8_t>(port), TimerKind::kPace, c.incarnation});
-        }
-        continue;
+    if (const Ps at = paced_until(t); at > now) {
+      leave();
+      if (!t.pace_timer) {
+        t.pace_timer = true;
+        push_timer({at, 0, top.conn, static_cast<std::uint8_t>(port), TimerKind::kPace, c.incarnation});
       }
+      continue;
     }
     // A path that passes probes and loses data would ask for its losses for ever.
     const bool elsewhere = resend != kNil && port_of(descs[resend].lost_on) == port;
@@ -227,8 +298,7 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
     // It does.
     std::uint32_t d = resend;
     if (d != kNil) {
-      c.resend_head = descs[d].next;
-      if (c.resend_head == kNil) c.resend_tail = kNil;
+      unlink_resend(c, before, d);
     } else {
       const std::uint32_t s = c.ready_head;
       Stream& st = c.streams[s];
@@ -258,7 +328,7 @@ bool Endpoint::Impl::next_data(Ps now, std::uint32_t port, Packet& out) {
     }
     const std::uint32_t path = port * config.paths + static_cast<std::uint32_t>(index);
     if (!build_data(now, top.conn, path, d, out)) continue;  // its memory failed; there may be others
-    if (paced) {
+    if (config.tuning.pacer && t.share < line_share) {
       const Ps packet = static_cast<Ps>(bytes / (t.share / 65536.0) * kNs);
       t.pace_at = std::max(t.pace_at, now) + packet;
     }
@@ -314,6 +384,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
     const std::uint16_t stream = m.stream, msg_no = m.msg_no;
     const bool reply = m.op == Opcode::READ_DATA;
     if (reply) msgs[d.msg].status = wire::Err::MEM_ERROR;
+    msgs[d.msg].unreadable = true;
     if (reply && msgs[d.msg].packets != 0) {  // the rest of it is not tried
       Stream& st = c.streams[m.queue];
       msgs[d.msg].packets = 0;
@@ -327,6 +398,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
       complete_stream(conn, queue);
     } else {
       // No frame tells the peer that a message will never be whole.
+      c.own_memory = true;
       fail_connection(conn, now, wire::Err::MEM_ERROR);
     }
     return false;
@@ -351,7 +423,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
   h.msg_no = m.msg_no;
   h.sem = m.sem;
   h.retx = d.retx != 0;
-  h.more = c.has_data();
+  h.more = more_to_send(c);
   switch (m.op) {
     case Opcode::SEND:
     case Opcode::SEND_IMM:
@@ -373,6 +445,7 @@ bool Endpoint::Impl::build_data(Ps now, std::uint32_t conn, std::uint32_t path, 
   t.next = (t.next + 1) & kPsnMask;
   t.last_probe = 0;
   if (t.unsettled() >= wire::kMaxUnsettled) tp.blocked |= std::uint64_t{1} << index_of(path);
+  c.held &= ~(1u << port);
   c.inflight[path] += bytes;
   tp.inflight += bytes;
   tp.tails |= std::uint64_t{1} << index_of(path);
@@ -463,12 +536,14 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
           const std::uint32_t doublings =
               dead ? std::min<std::uint32_t>(std::max(t.timeouts, t.setbacks), config.tuning.dead_backoff_max)
                    : std::min(t.timeouts > after ? t.timeouts - after : 0u, config.tuning.backoff_max);
-          arm(e.conn, e.path, now, rto_ns(c, port) << doublings);
+          arm(e.conn, e.path, now, rto_ns(c, port, doublings));
         }
         ++count.probes_sent;
         return true;
       }
       case Ctl::kFence:
+        // An entry of the number's former life finds nothing noted.
+        if (!c.fence_at.empty()) c.fence_at[e.path] &= ~(1u << port);
         if (static_cast<PathState>(t.state) != PathState::kFencing) break;
         out.opcode = Opcode::FENCE;
         out.epoch = static_cast<std::uint8_t>(t.epoch);

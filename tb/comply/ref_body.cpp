@@ -31,6 +31,7 @@ class RefBody final : public Body {
     host_ = std::make_unique<RefHost>();
     ref::Config c = ref_config(setup);
     c.line_mbps = kRate_mbps;
+    if (!ref::Endpoint::possible(c)) return Status::error("ref: setup: no endpoint can be that");
     endpoint_ = std::make_unique<ref::Endpoint>(c, *host_);
     ports_.assign(setup.ports, {});
     out_.clear();
@@ -118,8 +119,8 @@ class RefBody final : public Body {
     return {};
   }
   Status change_sport(std::uint32_t path) override {
-    endpoint_->change_sport(hello_.conn, path, now_);
-    return {};
+    if (endpoint_->change_sport(hello_.conn, path, now_)) return {};
+    return Status::error("ref: body sport: the path cannot change now");
   }
   Result<std::vector<std::uint64_t>> drops() override {
     const ref::Counters& c = endpoint_->counters();

@@ -426,6 +426,7 @@ class Server {
       s.probe_min = static_cast<Ps>(l.number("probe_min"));
       s.give_up = static_cast<Ps>(l.number("give_up"));
       s.packet_life = static_cast<Ps>(l.number("packet_life"));
+      if (!ref::Endpoint::possible(ref_config(s))) return "refused";
       begin(s);
       return "ok";
     }
@@ -472,8 +473,7 @@ class Server {
       return "ok";
     }
     if (l.word == "sport") {
-      endpoint_->change_sport(conn_, u32("path"), wall_now());
-      return "ok";
+      return endpoint_->change_sport(conn_, u32("path"), wall_now()) ? "ok" : "refused";
     }
     if (l.word == "drops") {
       std::string all = "ok";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "tests/unit/ref/net.h"
@@ -27,15 +28,45 @@ inline Config one_path() {
   return c;
 }
 
-inline WorkRequest write_of(std::uint64_t id, std::uint64_t from, std::uint64_t to, std::uint32_t length) {
+/// Two planes with four paths each: 0 to 3 are port 0, 4 to 7 port 1.
+inline Config eight_paths() {
+  Config c = two_paths();
+  c.paths = 4;
+  c.mtu = 1024;
+  return c;
+}
+
+/// What leaves in [from, to) is lost, at every port or at one of them, of both nodes.
+inline auto outage(Ps from, Ps to, std::optional<unsigned> port = std::nullopt) {
+  return [=](const Sent& s) {
+    Fate f;
+    f.lost = s.now >= from && s.now < to && s.port == port.value_or(s.port);
+    return f;
+  };
+}
+
+inline WorkRequest work_of(WrOp op, std::uint64_t id, std::uint64_t local, std::uint64_t remote,
+                           std::uint32_t length) {
   WorkRequest w;
+  w.op = op;
   w.id = id;
-  w.local_va = Host::kBase + from;
+  w.local_va = Host::kBase + local;
   w.local_rkey = Net::kKey;
-  w.remote_va = Host::kBase + to;
+  w.remote_va = Host::kBase + remote;
   w.rkey = Net::kKey;
   w.length = length;
   return w;
+}
+
+/// The 8 bytes at `at` of a host's memory.
+inline std::uint64_t word(const Host& host, std::uint64_t at) {
+  std::uint64_t v = 0;
+  std::memcpy(&v, &host.memory[at], 8);
+  return v;
+}
+
+inline WorkRequest write_of(std::uint64_t id, std::uint64_t from, std::uint64_t to, std::uint32_t length) {
+  return work_of(WrOp::kWrite, id, from, to, length);
 }
 
 /// WRITEs from node 0 to node 1, number i to the i-th slot. Each completion with OK is held against the

@@ -233,7 +233,7 @@ class Run {
     switch (a.step) {
       case Step::kPost: return post(a);
       case Step::kRecv: return post_recv(a.node, a.stream);
-      case Step::kMove: return net_.end(a.node).change_sport(conn_[a.node], a.what, net_.now());
+      case Step::kMove: net_.end(a.node).change_sport(conn_[a.node], a.what, net_.now()); return;
       case Step::kRun: return net_.run_for(Ps{a.value} * kNs);
       case Step::kDown:
         for (unsigned n = 0; n < 2; ++n)

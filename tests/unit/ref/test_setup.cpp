@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Set-up and tear-down: hello records that are refused, what the two records agree on, lives of a connection.
+#include <cmath>
 #include <set>
 
 #include "tests/unit/ref/kit.h"
@@ -95,6 +96,56 @@ TEST_CASE("ref: a hello that is wrong in several ways is refused for the first o
   CHECK(judged([](wire::Hello& t) { t.paths += 1, t.incarnation -= 1; }) == Refusal::PATHS);
   CHECK(judged([](wire::Hello& t) { t.incarnation -= 1; }) == Refusal::INCARNATION);
   CHECK(judged([](wire::Hello&) {}) == Refusal::NONE);
+}
+
+TEST_CASE("ref: what an endpoint would divide by, wait for or overflow with is not possible",
+          "[ref][setup]") {
+  REQUIRE(Endpoint::possible(Config{}));
+  using Change = void (*)(Config&);
+  const Change bad[] = {
+      [](Config& c) { c.ports = 0; },
+      [](Config& c) { c.paths = 65; },
+      [](Config& c) { c.ports = 5, c.paths = 64; },
+      [](Config& c) { c.streams = 0; },
+      [](Config& c) { c.streams = 65536; },
+      [](Config& c) { c.mtu = 63; },
+      [](Config& c) { c.mtu = 4097; },
+      [](Config& c) { c.overhead = 40'000; },
+      [](Config& c) { c.distance = 129; },
+      [](Config& c) { c.line_mbps = 0; },
+      [](Config& c) { c.rtt_init = 0; },
+      [](Config& c) { c.rtt_init = 1'001 * kMs; },
+      [](Config& c) { c.tuning.probe_min = 0; },
+      [](Config& c) { c.tuning.probe_min = 1'001 * kMs; },
+      [](Config& c) { c.tuning.give_up = 3; },
+      [](Config& c) { c.tuning.packet_life = 0; },
+      [](Config& c) { c.tuning.hole_timeout = 0; },
+      [](Config& c) { c.tuning.path_pkts = 0; },
+      [](Config& c) { c.tuning.first_path_pkts = 0; },
+      [](Config& c) { c.tuning.calm_path_pkts = 0; },
+      [](Config& c) { c.tuning.pacer_pkts = 0; },
+      [](Config& c) { c.tuning.ack_paths = 0; },
+      [](Config& c) { c.tuning.ack_paths = 6; },
+      [](Config& c) { c.tuning.fail_probes = 32; },  // five bits count them
+      [](Config& c) { c.tuning.retry_limit = 256; },
+      [](Config& c) { c.tuning.backoff_max = 17; },
+      [](Config& c) { c.tuning.dead_backoff_max = 17; },
+      [](Config& c) { c.tuning.decrease = 1.5; },
+      [](Config& c) { c.tuning.cap_rtts = -1; },
+      [](Config& c) { c.tuning.share_fill = std::nan(""); },
+  };
+  for (std::size_t i = 0; i < std::size(bad); ++i) {
+    CAPTURE(i);
+    Config c;
+    bad[i](c);
+    CHECK_FALSE(Endpoint::possible(c));
+  }
+  Config edge;
+  edge.ports = 4;
+  edge.streams = 65535;
+  edge.rtt_init = edge.tuning.probe_min = 1'000 * kMs;
+  edge.tuning.fail_probes = 31;
+  CHECK(Endpoint::possible(edge));
 }
 
 TEST_CASE("ref: an unknown version or capability is refused by name", "[ref][setup]") {
@@ -344,8 +395,7 @@ TEST_CASE("ref: a reorder distance needs both ends", "[ref][setup]") {
     Config less = c;
     less.caps &= ~bit(wire::Cap::REORDER);
     if (lacking < 2) configure(net, lacking, less);
-    const auto [a, b] = net.open(0, 1);
-    (void)b;
+    const std::uint32_t a = net.open(0, 1).first;
     Writes w(net, a, 16 * 256);
     unsigned count = 0;
     net.fate = [&](const Sent& s) {
