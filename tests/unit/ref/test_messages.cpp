@@ -1,52 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/ref/net.h"
+#include "tests/unit/ref/kit.h"
 
 using namespace weft;
 using namespace weft::ref;
-using weft::ref::test::Fate;
-using weft::ref::test::Host;
-using weft::ref::test::Net;
-using weft::ref::test::Sent;
+using namespace weft::ref::test;
 using weft::test::Rng;
-
-namespace {
-
-Config small() {
-  Config c;
-  c.ports = 2;
-  c.paths = 4;
-  c.streams = 4;
-  c.mtu = 1024;
-  c.rtt_init = 5 * kUs;
-  return c;
-}
-
-WorkRequest write(std::uint64_t id, std::uint64_t from, std::uint64_t to, std::uint32_t length) {
-  WorkRequest w;
-  w.op = WrOp::kWrite;
-  w.id = id;
-  w.local_va = Host::kBase + from;
-  w.remote_va = Host::kBase + to;
-  w.rkey = Net::kKey;
-  w.length = length;
-  return w;
-}
-
-}  // namespace
+using wire::Err;
 
 TEST_CASE("ref: a WRITE of any length arrives whole and once", "[ref][smoke]") {
   for (const std::uint32_t length : {0u, 1u, 3u, 1023u, 1024u, 1025u, 4096u, 300'001u}) {
-    Net net(small());
+    Net net(eight_paths());
     Rng rng;
     rng.fill(net.host(0).memory);
-    const auto [a, b] = net.open(0, 1);
-    (void)b;
+    const std::uint32_t a = net.open(0, 1).first;
     const auto before = net.host(1).memory;
-    REQUIRE(net.end(0).post(a, 1, write(7, 100, 5000, length), net.now()) == wire::Err::OK);
+    REQUIRE(net.end(0).post(a, 1, write_of(7, 100, 5000, length), net.now()) == Err::OK);
     REQUIRE(net.settle());
     REQUIRE(net.completions(0) == 1);
     CHECK(net.host(0).done[0].id == 7);
-    CHECK(net.host(0).done[0].status == wire::Err::OK);
+    CHECK(net.host(0).done[0].status == Err::OK);
     CHECK(net.host(0).done[0].stream == 1);
     auto want = before;
     std::copy_n(net.host(0).memory.begin() + 100, length, want.begin() + 5000);
@@ -57,60 +29,48 @@ TEST_CASE("ref: a WRITE of any length arrives whole and once", "[ref][smoke]") {
 }
 
 TEST_CASE("ref: every operation does what verbs say", "[ref][smoke]") {
-  Net net(small());
+  Net net(eight_paths());
   Rng rng;
   rng.fill(net.host(0).memory);
   rng.fill(net.host(1).memory);
   const auto [a, b] = net.open(0, 1);
   const auto source = net.host(0).memory;
   const auto theirs = net.host(1).memory;
-  std::uint64_t old = 0;
-  std::memcpy(&old, &net.host(1).memory[64], 8);
+  const std::uint64_t old = word(net.host(1), 64);
 
-  REQUIRE(net.end(1).post_recv(b, 0, 100, Host::kBase + 0x8000, 4000, 0) == wire::Err::OK);
-  REQUIRE(net.end(1).post_recv(b, 0, 101, Host::kBase + 0xa000, 4000, 0) == wire::Err::OK);
-  REQUIRE(net.end(1).post_recv(b, 0, 102, 0, 0, 0) == wire::Err::OK);
-  WorkRequest w = write(1, 0, 0, 3000);
-  w.op = WrOp::kSend;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w.op = WrOp::kSendImm;
-  w.id = 2;
+  const auto post = [&](const WorkRequest& w) { REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK); };
+  REQUIRE(net.end(1).post_recv(b, 0, 100, Host::kBase + 0x8000, 4000, 0) == Err::OK);
+  REQUIRE(net.end(1).post_recv(b, 0, 101, Host::kBase + 0xa000, 4000, 0) == Err::OK);
+  REQUIRE(net.end(1).post_recv(b, 0, 102, 0, 0, 0) == Err::OK);
+  post(work_of(WrOp::kSend, 1, 0, 0, 3000));
+  WorkRequest w = work_of(WrOp::kSendImm, 2, 0, 0, 3000);
   w.value = 77;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w = write(3, 0x100, 0x4000, 2000);
-  w.op = WrOp::kWriteImm;
+  post(w);
+  w = work_of(WrOp::kWriteImm, 3, 0x100, 0x4000, 2000);
   w.value = 78;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w = write(4, 0x200, 0x5000, 2000);
-  w.op = WrOp::kWriteSignal;
+  post(w);
+  w = work_of(WrOp::kWriteSignal, 4, 0x200, 0x5000, 2000);
   w.sem = 9;
   w.value = 5;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w = write(5, 0x20000, 0x300, 5000);
-  w.op = WrOp::kRead;
-  w.local_rkey = Net::kKey;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w = write(6, 0x30000, 64, 0);
-  w.op = WrOp::kFetchAdd;
-  w.local_rkey = Net::kKey;
+  post(w);
+  post(work_of(WrOp::kRead, 5, 0x20000, 0x300, 5000));
+  w = work_of(WrOp::kFetchAdd, 6, 0x30000, 64, 0);
   w.operand = 1000;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
-  w.op = WrOp::kCompareSwap;
-  w.id = 7;
-  w.local_va += 8;
+  post(w);
+  w = work_of(WrOp::kCompareSwap, 7, 0x30008, 64, 0);
   w.compare = old + 1000;
   w.operand = 42;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
+  post(w);
   w.id = 8;  // the second one finds another value
   w.local_va += 8;
   w.operand = 43;
-  REQUIRE(net.end(0).post(a, 0, w, 0) == wire::Err::OK);
+  post(w);
   REQUIRE(net.settle());
 
   REQUIRE(net.completions(0) == 8);
   for (unsigned i = 0; i < 8; ++i) {
     CHECK(net.host(0).done[i].id == i + 1);
-    CHECK(net.host(0).done[i].status == wire::Err::OK);
+    CHECK(net.host(0).done[i].status == Err::OK);
   }
   const auto& got = net.host(1).done;
   REQUIRE(got.size() == 3);
@@ -126,24 +86,19 @@ TEST_CASE("ref: every operation does what verbs say", "[ref][smoke]") {
   CHECK(same(net.host(1).memory, 0x4000, source, 0x100, 2000));
   CHECK(same(net.host(1).memory, 0x5000, source, 0x200, 2000));
   CHECK(same(net.host(0).memory, 0x20000, theirs, 0x300, 5000));
-  std::uint64_t value = 0;
-  std::memcpy(&value, &net.host(0).memory[0x30000], 8);
-  CHECK(value == old);
-  std::memcpy(&value, &net.host(0).memory[0x30008], 8);
-  CHECK(value == old + 1000);
-  std::memcpy(&value, &net.host(0).memory[0x30010], 8);
-  CHECK(value == 42);
-  std::memcpy(&value, &net.host(1).memory[64], 8);
-  CHECK(value == 42);
+  CHECK(word(net.host(0), 0x30000) == old);
+  CHECK(word(net.host(0), 0x30008) == old + 1000);
+  CHECK(word(net.host(0), 0x30010) == 42);
+  CHECK(word(net.host(1), 64) == 42);
 }
 
 TEST_CASE("ref: a stream of writes survives loss, reordering of paths and copies", "[ref][random]") {
   for (const double p : {0.01, 0.1, 0.3}) {
-    Net net(small());
+    Net net(eight_paths());
     Rng rng;
     rng.fill(net.host(0).memory);
-    const auto [a, b] = net.open(0, 1);
-    (void)b;
+    const std::uint32_t a = net.open(0, 1).first;
+    const auto length = [](unsigned i) { return i % 2 != 0 ? 997u : 1000u; };
     net.fate = [&](const Sent& s) {
       Fate f;
       f.lost = rng.chance(p);
@@ -157,15 +112,13 @@ TEST_CASE("ref: a stream of writes survives loss, reordering of paths and copies
       return f;
     };
     for (unsigned i = 0; i < 200; ++i)
-      REQUIRE(net.end(0).post(a, i % 4, write(i, i * 1000, i * 1000, 1000 + i % 2 * -1000 + i % 2 * 997),
-                              0) == wire::Err::OK);
+      REQUIRE(net.end(0).post(a, i % 2, write_of(i, i * 1000, i * 1000, length(i)), 0) == Err::OK);
     REQUIRE(net.settle(1000 * kMs));
     CHECK(net.completions(0) == 200);
     CHECK(net.host(1).twice == 0);
     for (unsigned i = 0; i < 200; ++i) {
-      const std::size_t n = i % 2 ? 997 : 1000;
-      CHECK(std::equal(net.host(0).memory.begin() + i * 1000, net.host(0).memory.begin() + i * 1000 + n,
-                       net.host(1).memory.begin() + i * 1000));
+      const auto from = net.host(0).memory.begin() + i * 1000;
+      CHECK(std::equal(from, from + length(i), net.host(1).memory.begin() + i * 1000));
     }
   }
 }
