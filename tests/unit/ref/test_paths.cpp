@@ -437,6 +437,46 @@ TEST_CASE("ref: bytes of a suspect path do not count in the cap", "[ref][paths]"
   CHECK(net.completions(0) == 0);
 }
 
+TEST_CASE("ref: a full path that is suspected again and again takes no more data", "[ref][paths]") {
+  // What a receiver with D > 0 may say: it answers probes, and its base does not move. The sender suspects
+  // the path while no answer comes, and takes it for good with the next one. It stays full all the while.
+  Config c = two_paths();
+  c.line_mbps = 10'000;
+  c.rtt_init = 300 * kUs;  // a first window for more than 250 packets
+  Net net(c, 2, 1 << 20, false);
+  net.delay = 40 * kUs;
+  const std::uint32_t a = net.open(0, 1, 0).first;
+  net.forge = [&](const Sent& s, Packet& p) {
+    if (s.node != 1 || p.opcode != Opcode::ACK || p.path != 0) return;
+    p.ack.base = 0;
+    p.ack.hist.fill(~0u);
+  };
+  std::uint32_t next_data = 0, next = 0;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    const bool suspect = net.end(0).path_state(a, 0) == PathState::kSuspect;
+    f.lost = s.node == 1 && s.packet.opcode == Opcode::ACK && s.packet.path == 0 && !suspect;
+    if (data(s, 0, 0)) next_data = std::max(next_data, s.packet.psn + 1);
+    if (data(s, 0, 0) || probe(s, 0, 0)) next = std::max(next, s.packet.psn + 1);
+    return f;
+  };
+  for (unsigned i = 0; i < 60; ++i) REQUIRE(net.end(0).post(a, 0, write_of(i, 0, 0, 1 << 20), 0) == Err::OK);
+  unsigned turns = 0;
+  bool before = false;
+  net.run_until(
+      [&] {
+        const bool suspect = net.end(0).path_state(a, 0) == PathState::kSuspect;
+        turns += before && !suspect ? 1 : 0;
+        before = suspect;
+        return false;
+      },
+      20 * kMs);
+  CHECK(turns >= 8);
+  CHECK(net.end(0).path_state(a, 1) == PathState::kGood);
+  CHECK(next_data == wire::kMaxUnsettled);
+  CHECK(next <= wire::kHistBits);
+}
+
 TEST_CASE("ref: a path with a short round trip beside a long one fails in time", "[ref][paths]") {
   // The dead path's rto is far shorter than the other one's round trip: every repetition of its probe is
   // younger than anything that has been acked.
