@@ -514,6 +514,32 @@ TEST_CASE("ref: a sender that fell silent is forgotten after two rounds", "[ref]
   }
 }
 
+TEST_CASE("ref: who sent before a pause holds no share behind it", "[ref][control]") {
+  // Two senders stop at one moment; one returns after a pause, the longer of which turns the order of clocks
+  // round. Its first ack already grants all of the line.
+  for (const Ps pause : {1 * kMs, 3'000 * kMs}) {
+    CAPTURE(pause / kMs);
+    Net net(one_path(), 3, 1 << 20, false);
+    std::uint32_t least = ~0u;
+    net.fate = [&](const Sent& s) {
+      if (s.node == 0 && s.packet.peer == 1 && s.packet.opcode == Opcode::ACK)
+        least = std::min(least, s.packet.ack.share);
+      return Fate{};
+    };
+    const std::uint32_t one = net.open(1, 0).first, two = net.open(2, 0).first;
+    REQUIRE(net.end(1).post(one, 0, write_of(0, 0, 0, 100'000), net.now()) == wire::Err::OK);
+    REQUIRE(net.end(2).post(two, 0, write_of(0, 0, 0, 100'000), net.now()) == wire::Err::OK);
+    REQUIRE(net.settle());
+    const auto line = static_cast<std::uint32_t>(100'000 / 8000.0 * 65536);
+    CHECK(least < 0.6 * line);
+    net.run_for(pause);
+    least = ~0u;
+    REQUIRE(net.end(1).post(one, 0, write_of(1, 0, 0, 100'000), net.now()) == wire::Err::OK);
+    REQUIRE(net.settle());
+    CHECK(least == line);
+  }
+}
+
 TEST_CASE("ref: acks, fences and probes pass a full window and an empty pacer", "[ref][control]") {
   // Node 0 may send no data: its cap is full of what nobody acks, or its share is next to nothing. What it
   // owes to node 1's data leaves at once all the same, and so do its probes.

@@ -135,7 +135,7 @@ TEST_CASE("ref: a wrong key fails one stream and nothing else", "[ref][errors]")
       const auto from = net.host(0).memory.begin() + i * kWrite;
       CHECK(std::equal(from, from + kWrite, net.host(1).memory.begin() + i * kWrite) == (i != bad));
     }
-    CHECK(net.end(1).counters().drop[static_cast<int>(wire::Drop::KEY)] > 0);
+    CHECK(drops(net, 1, Drop::KEY) > 0);
     CHECK(net.end(0).post(a, stream(bad), write_of(99, 0, 0, 4), net.now()) == Err::FLUSHED);
     CHECK(net.end(0).post(a, stream(bad + 1), write_of(99, 0, 0, 4), net.now()) == Err::OK);
     REQUIRE(net.settle());
