@@ -255,10 +255,9 @@ ParseResult parse(Bytes frame, const RxPort& port, bool mac_error) {
     f.wah = Wah::unpack(frame.data() + kExt);
     if (f.wah.version != kWeftVersion) return refuse(Drop::VERSION);
     if (f.bth.pad != 0) return refuse(Drop::PAD);
-    // Nodes without the capability do not look at `blocks`, and what follows may not either.
-    if (!port.whole_protocol) f.wah.blocks = 0;
-    const std::size_t blocks = f.wah.blocks;
-    if (f.wah.hist_words > kHistWords || blocks > kMaxAckBlocks ||
+    // Nodes without the capability take none.
+    const std::size_t blocks = f.wah.blocks, most = port.whole_protocol ? kMaxAckBlocks : 0;
+    if (f.wah.hist_words > kHistWords || blocks > most ||
         body != 4U * f.wah.hist_words + blocks * Wab::kBytes)
       return refuse(Drop::ACK_BAD);
     f.hist.fill(0xffffffff);

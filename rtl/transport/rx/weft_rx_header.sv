@@ -99,7 +99,7 @@ module weft_rx_header
                            (len_i == flen_t'(HDR_DATA_BYTES + IcrcBytes) && h.bth.pad != '0))) ||
                           (served_ack && h.bth.pad != '0) ||
                           (served_probe && (h.bth.pad != '0 || len_i != flen_t'(MinFrame)));
-      s2_q.ack_bad     <= served_ack && (wah.hist_words > 4'(HIST_BITS / 32) ||
+      s2_q.ack_bad     <= served_ack && (wah.hist_words > 4'(HIST_BITS / 32) || wah.blocks != '0 ||
                           len_i != flen_t'(HDR_ACK_BYTES + IcrcBytes) +
                                    flen_t'({wah.hist_words, 2'd0}));
       s2_q.conn        <= (h.bth.dqpn >> ConnW) != '0 || !conn_valid_i[h.bth.dqpn[ConnW-1:0]];

@@ -398,7 +398,7 @@ TEST_CASE("ref: a message that takes no receive leaves them all flushed when it 
     for (unsigned i = 0; i < 3; ++i)
       REQUIRE(net.end(1).post_recv(b, 0, i, Host::kBase + i * 1024, 600, 0) == Err::OK);
     net.run_for(20 * kUs);
-    WorkRequest w = work(WrOp::kWrite, 1, 0, 0, 600);
+    WorkRequest w = work_of(WrOp::kWrite, 1, 0, 0, 600);
     w.rkey = Net::kKey + 1;
     REQUIRE(net.end(0).post(a, 0, w, net.now()) == Err::OK);
     REQUIRE(net.run_until([&] { return net.completions(0) == 1 && net.host(1).done.size() == 3; }, 20 * kMs));
@@ -459,7 +459,7 @@ TEST_CASE("ref: a reply that goes elsewhere than its request said fails it and i
       if (s.node == 1 && p.opcode == Opcode::READ_DATA) lie.change(p.data);
     };
     const auto memory = net.host(0).memory;
-    WorkRequest w = work(WrOp::kRead, 1, 0x1000, 0x2000, 64);
+    WorkRequest w = work_of(WrOp::kRead, 1, 0x1000, 0x2000, 64);
     w.local_rkey = lie.local_key;
     REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
     REQUIRE(net.settle());
