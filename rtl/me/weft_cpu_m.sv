@@ -304,7 +304,7 @@ module weft_cpu_m
         resv_q[fill_half_q] <= '0;
       end
       bad_q[fill_half_q][fill_line_q]  <= fetch_rbad_i;
-      resv_q[fill_half_q][fill_line_q] <= fetched.resv0 != '0 || fetched.resv1 != '0;
+      resv_q[fill_half_q][fill_line_q] <= fetched.resv0 != '0;
     end
     status_o <= {trap_q ? 8'hee : status_q[31:24], status_q[23:0]};
 

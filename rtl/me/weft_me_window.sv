@@ -117,8 +117,6 @@ module weft_me_window
   wire wqe_len_good = wqe.length <= MAX_WQE_LENGTH;
   wire wqe_conn_good = 32'(wqe.conn) < 32'(NumConns);
   wire wqe_sem_good = 32'(wqe.sem) < 32'(NumSems);
-  wire wqe_math_good = 32'(wqe.dtype) < 32'(DtCount) && 32'(wqe.redop) < 32'(RedCount) &&
-      (wqe.nsrc == 8'd1 || wqe.nsrc == 8'd2);
   always_comb begin
     error      = ErrOk;
     local_kind = LocNop;
@@ -128,10 +126,7 @@ module weft_me_window
         if (!wqe_len_good) error = ErrBadLength;
         else if (!wqe_conn_good) error = ErrBadConn;
       end
-      WqeReduce: begin
-        if (!wqe_math_good) error = ErrBadType;
-        else if (!wqe_len_good) error = ErrBadLength;
-      end
+      WqeReduce: if (!wqe_len_good) error = ErrBadLength;  // the reducer judges the rest
       WqeWait, WqeSet: begin
         if (!wqe_sem_good) error = ErrBadSem;
         else local_kind = (wqe.opcode == WqeWait) ? LocWait : LocSet;
@@ -181,12 +176,19 @@ module weft_me_window
       dec_nmc_q <= '{
           tag: '0,
           dtype: wqe.dtype,
+          to: wqe.to,
           redop: wqe.redop,
-          two: wqe.nsrc == 8'd2,
+          propagate_nan: wqe.propagate_nan,
+          saturate: wqe.saturate,
+          exact: wqe.exact,
+          nsrc: wqe.nsrc,
+          own: wqe.own,
           src0: wqe.src0,
           src1: wqe.src1,
+          stride: wqe.stride,
           dst: wqe.dst,
-          len: wqe.length
+          len: wqe.length,
+          scalar: wqe.scalar
       };
       dec_local_q <= '{
           kind: (in_i.bad) ? LocNop : local_kind,

@@ -100,6 +100,7 @@ module weft_nmc_decode
   endfunction
 
   wire nmc_req_t req = sums_q.req;
+  wire           two = req.nsrc == 8'd2;
   // A copy has no second source and does not care about elements; with two sources every address
   // and the length must be a multiple of the element.
   wire           is_half = req.dtype == DtBfloat16;
@@ -109,12 +110,14 @@ module weft_nmc_decode
 
   always_comb begin
     status = ErrOk;
-    if (!(req.dtype inside {DtFloat32, DtBfloat16, DtInt32})) status = ErrBadType;
-    else if (!(req.redop inside {RedSum, RedMax, RedMin, RedCopy})) status = ErrBadType;
-    else if (req.two && req.redop == RedCopy) status = ErrBadType;
-    else if (req.two && (low_bits[0] || (low_bits[1] && !is_half))) status = ErrBadAlign;
+    if (!(req.dtype inside {DtFloat32, DtBfloat16, DtInt32}) || req.to != req.dtype) status = ErrBadType;
+    else if (!(req.redop inside {RedSum, RedMax, RedMin, RedCopy})) status = ErrBadRedop;
+    else if (req.propagate_nan || req.saturate || req.exact) status = ErrBadFlags;
+    else if (req.nsrc != 8'd1 && !two) status = ErrBadSources;
+    else if (req.own != 8'd0 || (two && (req.redop == RedCopy || req.stride != '0))) status = ErrBadSources;
+    else if (two && (low_bits[0] || (low_bits[1] && !is_half))) status = ErrBadAlign;
     else if (wraps(sums_q.stop0) || wraps(sums_q.stop)) status = ErrBadLength;
-    else if (req.two && wraps(sums_q.stop1)) status = ErrBadLength;
+    else if (two && wraps(sums_q.stop1)) status = ErrBadLength;
   end
 
   wire work = status == ErrOk && req.len != '0;
@@ -128,11 +131,11 @@ module weft_nmc_decode
       read_b_o <= '{addr: req.src1[63:OffsW], beats: beats_of(sums_q.bytes1)};
       seq_o <= '{
           cmd: '{
-              op: lane_op(req.two, req.redop),
-              fp: req.two && req.dtype != DtInt32,
+              op: lane_op(two, req.redop),
+              fp: two && req.dtype != DtInt32,
               bf16: is_half
           },
-          two: req.two,
+          two: two,
           a: align_of(req.src0[OffsW-1:0], dst_offs, sums_q.bytes0),
           b: align_of(req.src1[OffsW-1:0], dst_offs, sums_q.bytes1),
           beats: beats_of(sums_q.bytes)

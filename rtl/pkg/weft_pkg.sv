@@ -202,13 +202,20 @@ package weft_pkg;
   // ---- reducer ----------------------------------------------------------------------------------
   typedef struct packed {
     tag_t        tag;
-    dtype_e      dtype;
+    dtype_e      dtype;       // of the sources
+    dtype_e      to;          // of the result
     redop_e      redop;
-    logic        two;         // two sources; else a copy of src0
+    logic        propagate_nan;
+    logic        saturate;
+    logic        exact;
+    logic [7:0]  nsrc;        // source k lies at src1 + k * stride ...
+    logic [7:0]  own;         // ... but source `own` at src0
     addr_t       src0;
     addr_t       src1;
+    logic [31:0] stride;
     addr_t       dst;
-    logic [31:0] len;         // bytes
+    logic [31:0] len;         // bytes of the result's elements
+    logic [63:0] scalar;
   } nmc_req_t;
 
   // ---- what observers (timeline, waves) want to know; no logic depends on it --------------------

@@ -20,7 +20,7 @@
 /* A field of the entry at w: a word, shift and mask known at compile time. */
 #define BIT(name)    (WEFT_WQE_##name##_BIT)
 #define WORD(name)   (w[BIT(name) / 32u])
-#define FLAG(name)   (1u << (BIT(name) % 32u)) /* in word 0 */
+#define FLAG(name)   (1u << (BIT(name) % 32u)) /* in its word */
 #define FIELD16(name) ((WORD(name) >> (BIT(name) % 32u)) & 0xffffu)
 #define FIELD8(name)  ((WORD(name) >> (BIT(name) % 32u)) & 0xffu)
 #define LOW(name)    (w[BIT(name) / 32u])
@@ -31,13 +31,8 @@ _Static_assert(BIT(SRC0) % 32 == 0 && BIT(SRC1) % 32 == 0 && BIT(DST) % 32 == 0 
                "addresses and length are whole words");
 
 /* Element size - 1 of a dtype. */
-static const uint8_t align_mask[] = {
-    [WEFT_DTYPE_FLOAT32] = 3,
-    [WEFT_DTYPE_BFLOAT16] = 1,
-    [WEFT_DTYPE_INT32] = 3,
-};
-#define NUM_DTYPES (sizeof align_mask / sizeof align_mask[0])
-#define MAX_ALIGN_MASK 3u
+#define ALIGN_MASK(dtype) ((1u << ((dtype) & 3u)) - 1u)
+#define MAX_ALIGN_MASK    7u
 
 /* What the region table said last for one kind of address: the part of a region in one 4 GB page of
  * addresses. Within it a range is checked by comparisons of 32 bits. Empty: size 0. */
@@ -127,17 +122,22 @@ INLINE uint32_t check_reduce(const uint32_t* w, uint32_t index, Known* known) {
   uint32_t error = check_order(w, index, FLAG(SIGNAL) | FLAG(CONSUME) | FLAG(INDIRECT));
   if (error != WEFT_ERR_OK) return error;
   const uint32_t dtype = FIELD8(DTYPE), redop = FIELD8(REDOP), sources = FIELD8(NSRC);
-  if (dtype >= NUM_DTYPES || redop > WEFT_REDOP_COPY) return WEFT_ERR_BAD_TYPE;
+  if (dtype != WEFT_DTYPE_FLOAT32 && dtype != WEFT_DTYPE_BFLOAT16 && dtype != WEFT_DTYPE_INT32) return WEFT_ERR_BAD_TYPE;
+  if (FIELD8(TO) != dtype) return WEFT_ERR_BAD_TYPE;
+  if (redop != WEFT_REDOP_SUM && redop != WEFT_REDOP_MAX && redop != WEFT_REDOP_MIN && redop != WEFT_REDOP_COPY)
+    return WEFT_ERR_BAD_REDOP;
+  if (WORD(PROPAGATE_NAN) & (FLAG(PROPAGATE_NAN) | FLAG(SATURATE) | FLAG(EXACT))) return WEFT_ERR_BAD_FLAGS;
   const uint32_t length = LOW(LENGTH), source0 = LOW(SRC0), target = LOW(DST);
   uint32_t low_bits = length | source0 | target;
   if (sources == 2) {
-    if (redop == WEFT_REDOP_COPY) return WEFT_ERR_BAD_TYPE;
+    if (redop == WEFT_REDOP_COPY || LOW(STRIDE) != 0) return WEFT_ERR_BAD_SOURCES;
     low_bits |= LOW(SRC1);
   } else if (sources != 1) {
-    return WEFT_ERR_BAD_TYPE;
+    return WEFT_ERR_BAD_SOURCES;
   }
+  if (FIELD8(OWN) != 0) return WEFT_ERR_BAD_SOURCES;
   /* A multiple of the largest element suits every type. */
-  if ((low_bits & MAX_ALIGN_MASK) != 0 && (low_bits & align_mask[dtype]) != 0) return WEFT_ERR_BAD_ALIGN;
+  if ((low_bits & MAX_ALIGN_MASK) != 0 && (low_bits & ALIGN_MASK(dtype)) != 0) return WEFT_ERR_BAD_ALIGN;
   if (length - 1u >= WEFT_MAX_WQE_LENGTH) { /* or 0, which touches nothing */
     return length == 0 ? WEFT_ERR_OK : WEFT_ERR_BAD_LENGTH;
   }

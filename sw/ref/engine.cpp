@@ -91,9 +91,22 @@ Err Engine::check_range(bool to_write, std::uint64_t addr, std::uint32_t length)
   return found ? Err::OK : Err::BAD_ADDR;
 }
 
+namespace {
+// What the reducer serves.
+Err check_math(const Wqe& w) {
+  if (num::bytes_of(w.dtype) == 0 || w.to != w.dtype) return Err::BAD_TYPE;
+  if (w.redop != Redop::SUM && w.redop != Redop::MAX && w.redop != Redop::MIN && w.redop != Redop::COPY)
+    return Err::BAD_REDOP;
+  if (w.propagate_nan || w.saturate || w.exact) return Err::BAD_FLAGS;
+  if (w.nsrc < 1 || w.nsrc > 2 || w.own != 0) return Err::BAD_SOURCES;
+  if (w.nsrc == 2 && (w.redop == Redop::COPY || w.stride != 0)) return Err::BAD_SOURCES;
+  return Err::OK;
+}
+}  // namespace
+
 // Checks 2 to 12 of docs/me.md, in their order.
 Err Engine::check(const Wqe& w, std::uint32_t index) const {
-  if (w.resv0 != 0 || w.resv1 != 0) return Err::BAD_FLAGS;
+  if (w.resv0 != 0) return Err::BAD_FLAGS;
   switch (w.opcode) {
     case WqeOp::NOP:
     case WqeOp::WRITE:
@@ -107,10 +120,8 @@ Err Engine::check(const Wqe& w, std::uint32_t index) const {
   if ((w.has_dep0 && w.dep0 >= index) || (w.has_dep1 && w.dep1 >= index)) return Err::BAD_DEP;
 
   if (w.opcode == WqeOp::REDUCE) {
+    if (const Err e = check_math(w); e != Err::OK) return e;
     const std::uint64_t element = num::bytes_of(w.dtype);
-    if (element == 0 || w.redop > Redop::COPY || w.nsrc < 1 || w.nsrc > 2 ||
-        (w.nsrc == 2 && w.redop == Redop::COPY))
-      return Err::BAD_TYPE;
     const std::uint64_t bits = w.length | w.src0 | w.dst | (w.nsrc == 2 ? w.src1 : 0);
     if (bits % element != 0) return Err::BAD_ALIGN;
     if (w.length > wire::kMaxWqeLength) return Err::BAD_LENGTH;
@@ -272,9 +283,7 @@ void Engine::fill(Context& c) {
           slot.error = Err::BAD_CONN;
         break;
       case WqeOp::REDUCE:
-        if (num::bytes_of(w.dtype) == 0 || w.redop > Redop::COPY || w.nsrc < 1 || w.nsrc > 2)
-          slot.error = Err::BAD_TYPE;
-        else if (w.length > wire::kMaxWqeLength)
+        if (w.length > wire::kMaxWqeLength)
           slot.error = Err::BAD_LENGTH;
         break;
       case WqeOp::WAIT:
@@ -472,7 +481,7 @@ void Engine::signal(Ps now, std::uint32_t sem, std::uint32_t amount) {
 // dst = src0 op src1, from the lowest address up, so that a source may lie above dst and overlap it.
 Err Engine::reduce(const Wqe& w) {
   const bool two = w.nsrc == 2;
-  if (two && w.redop == Redop::COPY) return Err::BAD_TYPE;
+  if (const Err e = check_math(w); e != Err::OK) return e;
   if (two && (w.src0 | w.src1 | w.dst | w.length) % num::bytes_of(w.dtype) != 0) return Err::BAD_ALIGN;
   const auto wraps = [&](std::uint64_t addr) { return addr + w.length != 0 && addr + w.length < addr; };
   if (wraps(w.src0) || wraps(w.dst) || (two && wraps(w.src1))) return Err::BAD_LENGTH;

@@ -129,6 +129,7 @@ constexpr size_t bytes_of(wire::Dtype type) {
     case wire::Dtype::FLOAT32: return 4;
     case wire::Dtype::BFLOAT16: return 2;
     case wire::Dtype::INT32: return 4;
+    default: return 0;
   }
   return 0;
 }
@@ -160,6 +161,7 @@ inline void reduce(wire::Dtype type, wire::Redop op, std::span<uint8_t> dst, std
     case wire::Dtype::FLOAT32: return detail::reduce_as<Float32>(op, dst, src0, src1);
     case wire::Dtype::BFLOAT16: return detail::reduce_as<Bfloat16>(op, dst, src0, src1);
     case wire::Dtype::INT32: return detail::reduce_as<Int32>(op, dst, src0, src1);
+    default: assert(!"a type that the reducer does not serve");
   }
 }
 

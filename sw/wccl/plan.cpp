@@ -123,7 +123,7 @@ class Graph {
              std::initializer_list<int> deps) {
     Wqe w;
     w.opcode = WqeOp::REDUCE;
-    w.dtype = type_;
+    w.dtype = w.to = type_;
     w.redop = redop_;
     w.nsrc = 2;
     w.src0 = acc;
@@ -137,7 +137,7 @@ class Graph {
     if (bytes == 0 || dst == src) return kNone;
     Wqe w;
     w.opcode = WqeOp::REDUCE;
-    w.dtype = type_;
+    w.dtype = w.to = type_;
     w.redop = weft::wire::Redop::COPY;
     w.nsrc = 1;
     w.src0 = src;

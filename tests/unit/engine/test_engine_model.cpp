@@ -392,7 +392,7 @@ TEST_CASE("engine: entries changed behind the checks end with the error of docs/
       {"opcode", [](Wqe& e) { e.opcode = WqeOp::READ; }, "BAD_OPCODE"},
       {"connection", [](Wqe& e) { e = write(0, 1, kNumConns); }, "BAD_CONN"},
       {"length", [](Wqe& e) { e = write(0, 1), e.length = weft::wire::kMaxWqeLength + 1; }, "BAD_LENGTH"},
-      {"type", [](Wqe& e) { e = good_reduce(), e.dtype = static_cast<Dtype>(3); }, "BAD_TYPE"},
+      {"type", [](Wqe& e) { e = good_reduce(), e.dtype = static_cast<Dtype>(14); }, "BAD_TYPE"},
       {"semaphore", [](Wqe& e) { e = wait(kNumSems, 1, true); }, "BAD_SEM"},
       {"misaligned", [](Wqe& e) { e = good_reduce(), e.src0 += 1; }, "BAD_ALIGN"},
       {"wrap", [](Wqe& e) { e = good_reduce(), e.dst = ~uint64_t{0} - 127; }, "BAD_LENGTH"},
@@ -470,7 +470,7 @@ TEST_CASE("engine: reductions are those of numerics.h at every length", "[engine
         w.write(kReadBase + 4, a.data(), bytes);
         w.write(kReadBase + 0x10000, b.data(), bytes);
         Wqe e = good_reduce();
-        e.dtype = type;
+        e.dtype = e.to = type;
         e.redop = op;
         e.nsrc = op == Redop::COPY ? 1 : 2;
         e.length = bytes;

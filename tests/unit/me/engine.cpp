@@ -340,8 +340,10 @@ void Engine::take_request(uint32_t id, uint8_t tag, bool tx) {
     }
   } else {
     if (w.opcode != WqeOp::REDUCE || b->nmc_dtype != static_cast<unsigned>(w.dtype) ||
-        b->nmc_redop != static_cast<unsigned>(w.redop) || b->nmc_two != (w.nsrc == 2) ||
-        b->nmc_src0 != w.src0 || b->nmc_src1 != w.src1 || b->nmc_dst != w.dst || b->nmc_len != w.length) {
+        b->nmc_to != static_cast<unsigned>(w.to) || b->nmc_redop != static_cast<unsigned>(w.redop) ||
+        b->nmc_flags != (w.propagate_nan << 2 | w.saturate << 1 | w.exact) || b->nmc_nsrc != w.nsrc ||
+        b->nmc_own != w.own || b->nmc_src0 != w.src0 || b->nmc_src1 != w.src1 || b->nmc_stride != w.stride ||
+        b->nmc_dst != w.dst || b->nmc_len != w.length || b->nmc_scalar != w.scalar) {
       complain("REDUCE with other fields than its entry: " + where(subgraph, entry));
     }
   }

@@ -67,8 +67,10 @@ inline Wqe reduce(unsigned subgraph, uint32_t entry) {
   Wqe w;
   w.opcode = WqeOp::REDUCE;
   w.nsrc = static_cast<uint8_t>(1 + entry % 2);
-  w.dtype = static_cast<Dtype>(entry % 3);
-  w.redop = entry % 2 != 0 ? static_cast<Redop>(entry / 2 % 3) : Redop::COPY;
+  constexpr Dtype kTypes[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32};
+  constexpr Redop kOps[] = {Redop::SUM, Redop::MAX, Redop::MIN};
+  w.dtype = w.to = kTypes[entry % 3];
+  w.redop = entry % 2 != 0 ? kOps[entry / 2 % 3] : Redop::COPY;
   w.length = 4 * (entry % 1000);
   w.src0 = kReadBase + 64 * entry;
   w.src1 = kReadBase + 0x1000'0000 + 8 * entry;

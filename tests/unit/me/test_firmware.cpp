@@ -38,8 +38,8 @@ TEST_CASE("firmware: the first bad entry is the one named, wherever it stands", 
   for (uint32_t n : {1u, 2u, 15u, 16u, 17u, 33u, 100u}) {
     for (uint32_t bad : {0u, n / 2, n - 1}) {
       Graph g(n, nop());
-      g[bad].resv1 = 1;
-      g[n - 1].resv1 = 1;
+      g[bad].resv0 = 1;
+      g[n - 1].resv0 = 1;
       const Cqe cqe = e.add(1, g);
       CAPTURE(n, bad);
       CHECK(cqe.status == Err::BAD_FLAGS);

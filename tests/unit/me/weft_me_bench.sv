@@ -39,12 +39,17 @@ module weft_me_bench
     input  wire          nmc_req_ready_i,
     output logic [  7:0] nmc_tag,
     output logic [  7:0] nmc_dtype,
+    output logic [  7:0] nmc_to,
     output logic [  7:0] nmc_redop,
-    output logic         nmc_two,
+    output logic [  2:0] nmc_flags,  // propagate_nan, saturate, exact
+    output logic [  7:0] nmc_nsrc,
+    output logic [  7:0] nmc_own,
     output logic [ 63:0] nmc_src0,
     output logic [ 63:0] nmc_src1,
+    output logic [ 31:0] nmc_stride,
     output logic [ 63:0] nmc_dst,
     output logic [ 31:0] nmc_len,
+    output logic [ 63:0] nmc_scalar,
     input  wire          nmc_cpl_valid_i,
     output logic         nmc_cpl_ready_o,
     input  wire  [  7:0] nmc_cpl_tag,
@@ -101,8 +106,10 @@ module weft_me_bench
   assign {req_conn, req_tag, req_signal} = {req.conn, req.tag, req.signal};
   assign {req_sem, req_value} = {req.sem, req.value};
   assign {req_laddr, req_raddr, req_rkey, req_len} = {req.laddr, req.raddr, req.rkey, req.len};
-  assign {nmc_tag, nmc_dtype, nmc_redop, nmc_two} = {nmc.tag, nmc.dtype, nmc.redop, nmc.two};
-  assign {nmc_src0, nmc_src1, nmc_dst, nmc_len} = {nmc.src0, nmc.src1, nmc.dst, nmc.len};
+  assign {nmc_tag, nmc_dtype, nmc_to, nmc_redop} = {nmc.tag, nmc.dtype, nmc.to, nmc.redop};
+  assign {nmc_flags, nmc_nsrc, nmc_own} = {nmc.propagate_nan, nmc.saturate, nmc.exact, nmc.nsrc, nmc.own};
+  assign {nmc_src0, nmc_src1, nmc_stride} = {nmc.src0, nmc.src1, nmc.stride};
+  assign {nmc_dst, nmc_len, nmc_scalar} = {nmc.dst, nmc.len, nmc.scalar};
   assign {trace_issue, trace_subgraph, trace_entry, trace_opcode} =
       {trace.issue, trace.subgraph, trace.entry, trace.opcode};
   assign {trace_done, trace_status, trace_done_subgraph, trace_done_entry, trace_done_opcode} =

@@ -35,8 +35,11 @@ struct NmcRequest {
 
 /// What docs/nmc.md says of a request before any memory is touched.
 inline wire::Err verdict(const NmcRequest& r) {
-  if (r.dtype > 2 || r.redop > 3) return wire::Err::BAD_TYPE;
-  if (r.two && r.redop == static_cast<uint8_t>(wire::Redop::COPY)) return wire::Err::BAD_TYPE;
+  if (num::bytes_of(static_cast<wire::Dtype>(r.dtype)) == 0) return wire::Err::BAD_TYPE;
+  const auto op = static_cast<wire::Redop>(r.redop);
+  if (op != wire::Redop::SUM && op != wire::Redop::MAX && op != wire::Redop::MIN && op != wire::Redop::COPY)
+    return wire::Err::BAD_REDOP;
+  if (r.two && op == wire::Redop::COPY) return wire::Err::BAD_SOURCES;
   const uint64_t element = num::bytes_of(static_cast<wire::Dtype>(r.dtype));
   if (r.two && (r.src0 % element || r.src1 % element || r.dst % element || r.len % element))
     return wire::Err::BAD_ALIGN;
@@ -253,18 +256,25 @@ class World {
     num::reduce(static_cast<wire::Dtype>(r.dtype), static_cast<wire::Redop>(r.redop), dst, a, b);
   }
 
-  // nmc_req_t, most significant first: tag dtype redop two src0 src1 dst len.
+  // nmc_req_t, most significant first: tag dtype to redop propagate_nan saturate exact nsrc own src0 src1
+  // stride dst len scalar.
   void pack(const NmcRequest& r) {
-    const uint32_t words[8] = {
-        r.len,
-        static_cast<uint32_t>(r.dst),
-        static_cast<uint32_t>(r.dst >> 32),
-        static_cast<uint32_t>(r.src1),
-        static_cast<uint32_t>(r.src1 >> 32),
-        static_cast<uint32_t>(r.src0),
-        static_cast<uint32_t>(r.src0 >> 32),
-        uint32_t{r.two} | uint32_t{r.redop} << 1 | uint32_t{r.dtype} << 9 | uint32_t{r.tag} << 17};
-    for (unsigned i = 0; i < 8; ++i) dut_.req_i[i] = words[i];
+    const unsigned nsrc = r.two ? 2 : 1;
+    const uint64_t head = uint64_t{nsrc} << 8 | uint64_t{r.redop} << 19 | uint64_t{r.dtype} << 27 |
+                          uint64_t{r.dtype} << 35 | uint64_t{r.tag} << 43;
+    const uint32_t words[12] = {0,
+                                0,
+                                r.len,
+                                static_cast<uint32_t>(r.dst),
+                                static_cast<uint32_t>(r.dst >> 32),
+                                0,
+                                static_cast<uint32_t>(r.src1),
+                                static_cast<uint32_t>(r.src1 >> 32),
+                                static_cast<uint32_t>(r.src0),
+                                static_cast<uint32_t>(r.src0 >> 32),
+                                static_cast<uint32_t>(head),
+                                static_cast<uint32_t>(head >> 32)};
+    for (unsigned i = 0; i < 12; ++i) dut_.req_i[i] = words[i];
   }
 
   uint64_t random(uint64_t n) {

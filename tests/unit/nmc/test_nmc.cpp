@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint64_t kPage = test::kPageBytes;
 
+constexpr Dtype kTypes[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32};
+
 uint64_t bytes_of(uint8_t dtype) {
   return num::bytes_of(static_cast<Dtype>(dtype));
 }
@@ -77,9 +79,10 @@ class Fixture {
         std::memcpy(world_->at(r.src1 + i), &b, sizeof b);
       }
     };
-    if (r.dtype == 0) fill(num::Float32{});
-    if (r.dtype == 1) fill(num::Bfloat16{});
-    if (r.dtype == 2) fill(num::Int32{});
+    const Dtype type = static_cast<Dtype>(r.dtype);
+    if (type == Dtype::FLOAT32) fill(num::Float32{});
+    if (type == Dtype::BFLOAT16) fill(num::Bfloat16{});
+    if (type == Dtype::INT32) fill(num::Int32{});
   }
 
   /// Runs all requests of the round to the end and compares memory.
@@ -221,7 +224,7 @@ TEST_CASE("nmc: every pair of alignments, copy by bytes", "[nmc]") {
 
 TEST_CASE("nmc: lengths from 0 to 300 bytes", "[nmc]") {
   Fixture f({}, 0.1);
-  for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32}) {
+  for (Dtype type : kTypes) {
     for (Redop op : {Redop::SUM, Redop::MAX, Redop::MIN, Redop::COPY}) {
       const bool two = op != Redop::COPY;
       const uint64_t unit = two ? num::bytes_of(type) : 1;
@@ -284,13 +287,13 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
     requests.push_back(r);
     want.push_back(err);
   };
-  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 3; });
+  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 14; });
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 255; });
-  add(Err::BAD_TYPE, [](auto& r) { r.redop = 4; });
-  add(Err::BAD_TYPE, [](auto& r) { r.redop = 3; });                 // copy of two sources
-  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 9, r.two = false; });  // known even where unused
-  add(Err::BAD_TYPE, [](auto& r) { r.redop = 200, r.two = false; });
-  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 3, r.len = 0; });
+  add(Err::BAD_REDOP, [](auto& r) { r.redop = 10; });
+  add(Err::BAD_SOURCES, [](auto& r) { r.redop = static_cast<uint8_t>(Redop::COPY); });
+  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 14, r.two = false; });  // known even where unused
+  add(Err::BAD_REDOP, [](auto& r) { r.redop = 200, r.two = false; });
+  add(Err::BAD_TYPE, [](auto& r) { r.dtype = 14, r.len = 0; });
   for (uint64_t off : {1, 2, 3}) {
     for (uint8_t type : {0, 2}) {
       add(Err::BAD_ALIGN, [&](auto& r) { r.src0 += off, r.dtype = type; });
@@ -355,7 +358,7 @@ TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") 
       f.clear();
       std::vector<NmcRequest> requests;
       for (int i = 0; i < 20; ++i) {
-        NmcRequest r = f.request(static_cast<Dtype>(f.rng().below(3)), Redop::SUM, f.rng().chance(0.7), 0);
+        NmcRequest r = f.request(kTypes[f.rng().below(3)], Redop::SUM, f.rng().chance(0.7), 0);
         r.len = static_cast<uint32_t>(4 + 4 * f.rng().below(i % 5 == 0 ? 2500 : 300));
         r.src0 = f.place(r.len, 4 * f.rng().below(32));
         r.src1 = f.place(r.len, 4 * f.rng().below(32));

@@ -69,8 +69,8 @@ TEST_CASE("wire: a work-queue entry is these bytes", "[wire][smoke]") {
   w.consume = true;
   w.dep0 = 0x0201;
   w.dep1 = 0x0403;
-  w.dtype = Dtype::INT32;
-  w.redop = Redop::MIN;
+  w.dtype = Dtype::BFLOAT16;
+  w.redop = Redop::PREMUL_SUM;
   w.length = 0x08070605;
   w.conn = 0x0a09;
   w.sem = 0x0c0b;
@@ -79,13 +79,19 @@ TEST_CASE("wire: a work-queue entry is these bytes", "[wire][smoke]") {
   w.dst = 0x2726252423222120;
   w.rkey = 0x33323130;
   w.value = 0x37363534;
-  w.nsrc = 2;
+  w.nsrc = 0x38;
+  w.to = Dtype::FLOAT32;
+  w.propagate_nan = true;
+  w.exact = true;
+  w.own = 0x39;
+  w.stride = 0x3d3c3b3a;
+  w.scalar = 0x4746454443424140;
   std::array<uint8_t, Wqe::kBytes> bytes;
   bytes.fill(0xee);
   w.pack(bytes.data());
   CHECK(std::vector<uint8_t>(bytes.begin(), bytes.end()) ==
-        hex("02 42 0102 0304 02 02 05060708 090a 0b0c 1011121314151617 18191a1b1c1d1e1f 2021222324252627"
-            "30313233 34353637 02 00000000000000 0000000000000000"));
+        hex("02 42 0102 0304 0d 05 05060708 090a 0b0c 1011121314151617 18191a1b1c1d1e1f 2021222324252627"
+            "30313233 34353637 38 0a 05 39 3a3b3c3d 4041424344454647"));
 }
 
 TEST_CASE("wire: headers are these bytes (case rtl 30)", "[wire][smoke]") {
