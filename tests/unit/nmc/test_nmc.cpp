@@ -122,7 +122,7 @@ class Fixture {
   NmcRequest any_request(uint32_t longest) {
     constexpr Redop kOps[] = {Redop::SUM, Redop::MAX, Redop::MIN};
     const bool two = rng_.chance(0.7);
-    NmcRequest r = request(static_cast<Dtype>(rng_.below(3)), kOps[rng_.below(3)], two, 0);
+    NmcRequest r = request(kTypes[rng_.below(3)], kOps[rng_.below(3)], two, 0);
     if (!two && rng_.chance(0.5)) r.redop = static_cast<uint8_t>(Redop::COPY);
     const uint64_t unit = two ? bytes_of(r.dtype) : 1;
     r.len = static_cast<uint32_t>(rng_.below(longest / unit + 1) * unit);
@@ -295,17 +295,17 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_REDOP, [](auto& r) { r.redop = 200, r.two = false; });
   add(Err::BAD_TYPE, [](auto& r) { r.dtype = 14, r.len = 0; });
   for (uint64_t off : {1, 2, 3}) {
-    for (uint8_t type : {0, 2}) {
+    for (uint8_t type : {0x0a, 0x06}) {
       add(Err::BAD_ALIGN, [&](auto& r) { r.src0 += off, r.dtype = type; });
       add(Err::BAD_ALIGN, [&](auto& r) { r.src1 += off, r.dtype = type; });
       add(Err::BAD_ALIGN, [&](auto& r) { r.dst += off, r.dtype = type; });
       add(Err::BAD_ALIGN, [&](auto& r) { r.len += static_cast<uint32_t>(off), r.dtype = type; });
     }
   }
-  add(Err::BAD_ALIGN, [](auto& r) { r.src0 += 1, r.dtype = 1; });
-  add(Err::BAD_ALIGN, [](auto& r) { r.src1 += 1, r.dtype = 1; });
-  add(Err::BAD_ALIGN, [](auto& r) { r.dst += 3, r.dtype = 1; });
-  add(Err::BAD_ALIGN, [](auto& r) { r.len += 1, r.dtype = 1; });
+  add(Err::BAD_ALIGN, [](auto& r) { r.src0 += 1, r.dtype = 0x0d; });
+  add(Err::BAD_ALIGN, [](auto& r) { r.src1 += 1, r.dtype = 0x0d; });
+  add(Err::BAD_ALIGN, [](auto& r) { r.dst += 3, r.dtype = 0x0d; });
+  add(Err::BAD_ALIGN, [](auto& r) { r.len += 1, r.dtype = 0x0d; });
   add(Err::BAD_LENGTH, [](auto& r) { r.src0 = ~uint64_t{0} - 3; });
   add(Err::BAD_LENGTH, [](auto& r) { r.src1 = uint64_t{0} - 252; });
   add(Err::BAD_LENGTH, [](auto& r) { r.dst = uint64_t{0} - 252; });
