@@ -9,13 +9,13 @@
 #include <memory>
 #include <vector>
 
-#include "../../unit/nmc/nmc_model.h"
+#include "tb/nmc/world.h"
 #include "Vnmc_bench_top.h"
 #include "verilated.h"
 #include "weft_bench.h"
 
 using namespace weft;
-using test::NmcRequest;
+using nmc::NmcRequest;
 using wire::Dtype;
 using wire::Redop;
 
@@ -26,10 +26,10 @@ constexpr uint32_t kLen = 65536;
 class Reducer {
  public:
   explicit Reducer(unsigned latency) : dut_(std::make_unique<Vnmc_bench_top>(&context_)) {
-    test::NmcSettings settings;
+    nmc::NmcSettings settings;
     settings.latency = latency;
     settings.size = 2 << 20;
-    world_ = std::make_unique<test::World<Vnmc_bench_top>>(*dut_, settings);
+    world_ = std::make_unique<nmc::World<Vnmc_bench_top>>(*dut_, settings);
     for (auto& byte : world_->memory()) byte = static_cast<uint8_t>(random_ = random_ * 1664525 + 1013904223);
     world_->expect_as_is();
     dut_->rst_i = 1;
@@ -38,7 +38,7 @@ class Reducer {
   }
   ~Reducer() { dut_->final(); }
 
-  test::World<Vnmc_bench_top>& world() { return *world_; }
+  nmc::World<Vnmc_bench_top>& world() { return *world_; }
   void step() {
     world_->drive();
     dut_->eval();
@@ -59,7 +59,7 @@ class Reducer {
  private:
   VerilatedContext context_;
   std::unique_ptr<Vnmc_bench_top> dut_;
-  std::unique_ptr<test::World<Vnmc_bench_top>> world_;
+  std::unique_ptr<nmc::World<Vnmc_bench_top>> world_;
   uint32_t random_ = 1;
 };
 

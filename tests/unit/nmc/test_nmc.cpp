@@ -6,18 +6,18 @@
 
 #include "Vnmc_top.h"
 #include "nmc_cases.h"
-#include "nmc_model.h"
+#include "tb/nmc/world.h"
 
 using namespace weft;
-using test::NmcRequest;
-using test::NmcSettings;
+using nmc::NmcRequest;
+using nmc::NmcSettings;
 using wire::Dtype;
 using wire::Err;
 using wire::Redop;
 
 namespace {
 
-constexpr uint64_t kPage = test::kPageBytes;
+constexpr uint64_t kPage = nmc::kPageBytes;
 
 constexpr Dtype kTypes[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32};
 
@@ -41,7 +41,7 @@ class Fixture {
   /// Holds back one stream (World::Stream) with another probability.
   void stall(unsigned which, double p) { stalls_[which] = test::Stall(p, 40 + which); }
 
-  test::World<Vnmc_top>& world() { return *world_; }
+  nmc::World<Vnmc_top>& world() { return *world_; }
   test::Bench<Vnmc_top>& bench() { return bench_; }
   test::Rng& rng() { return rng_; }
 
@@ -70,7 +70,7 @@ class Fixture {
 
   /// Operands that meet the rules of the type.
   void fill_operands(const NmcRequest& r) {
-    if (!r.two || test::verdict(r) != Err::OK) return;
+    if (!r.two || nmc::verdict(r) != Err::OK) return;
     const auto fill = [&](auto type) {
       using Bits = typename decltype(type)::bits_type;
       for (uint64_t i = 0; i < r.len; i += sizeof(Bits)) {
@@ -156,14 +156,14 @@ class Fixture {
   void init(NmcSettings settings) {
     settings.hold = [this](unsigned which) { return stalls_[which].stalled(); };
     settings.random = test::seed();
-    world_ = std::make_unique<test::World<Vnmc_top>>(bench_.dut(), std::move(settings));
+    world_ = std::make_unique<nmc::World<Vnmc_top>>(bench_.dut(), std::move(settings));
     bench_.reset();
   }
 
   test::Bench<Vnmc_top> bench_;
   test::Rng rng_{test::seed(), 5};
   std::vector<test::Stall> stalls_;
-  std::unique_ptr<test::World<Vnmc_top>> world_;
+  std::unique_ptr<nmc::World<Vnmc_top>> world_;
   uint64_t free_ = 0;
   unsigned tag_ = 0;
 };
@@ -412,7 +412,7 @@ TEST_CASE("nmc: nothing is written behind a read error", "[nmc]") {
 }
 
 TEST_CASE("nmc: counters add up and tell which side is slow", "[nmc]") {
-  using W = test::World<Vnmc_top>;
+  using W = nmc::World<Vnmc_top>;
   for (bool slow_write : {false, true}) {
     CAPTURE(slow_write);
     Fixture f;

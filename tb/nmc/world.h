@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The world around one weft_nmc: memory behind its three AXI masters, requests and completions, and
-// the check of everything it does. No test framework in it, so that the benchmark uses it too; what
-// goes wrong is thrown as std::runtime_error.
+// the check of everything it does. Tests and benchmarks use it; what goes wrong is thrown as
+// std::runtime_error.
 //
 //   World<Vnmc_top> world(dut, settings);
 //   world.push(request) ...                 expected memory is updated here
@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "../../../sw/ref/numerics.h"
+#include "sw/ref/numerics.h"
 
-namespace weft::test {
+namespace weft::nmc {
 
 struct NmcRequest {
   uint8_t tag = 0;
@@ -418,4 +418,4 @@ class World {
   Counters counters_;
 };
 
-}  // namespace weft::test
+}  // namespace weft::nmc
