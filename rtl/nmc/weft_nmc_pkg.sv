@@ -32,6 +32,61 @@ package weft_nmc_pkg;
     LaneCopy = 2'd3
   } lane_op_e;
 
+  // ---- floating-point lanes (weft_nmc_float) ----------------------------------------------------
+  typedef enum logic [2:0] {
+    FmtFp32 = 3'd0,
+    FmtBf16 = 3'd1,
+    FmtFp16 = 3'd2,
+    FmtE5m2 = 3'd3,
+    FmtE4m3 = 3'd4
+  } float_fmt_e;
+
+  typedef enum logic [2:0] {
+    FloatSum     = 3'd0,
+    FloatMax     = 3'd1,
+    FloatMin     = 3'd2,
+    FloatMul     = 3'd3,
+    FloatConvert = 3'd4   // operand a alone
+  } float_op_e;
+
+  // One step; weft_nmc_float says which combinations there are.
+  typedef struct packed {
+    float_op_e  op;
+    float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
+    float_fmt_e to;             // of the result; with to_acc the layout of the accumulator
+    logic       propagate_nan;  // max, min: a NaN beats a number
+    logic       saturate;       // to fp8: what is beyond the largest number, infinity too, becomes it
+    logic       use_acc;        // operand a is the accumulator
+    logic       scalar;         // product: operand b is the scalar, an fp32
+    logic       to_acc;         // the result goes to the accumulator: rounded to 24 bits
+    logic       odd;            // with to_acc: rounded to odd, so that a conversion behind it is exact
+  } float_cmd_t;
+
+  typedef struct packed {
+    logic invalid;
+    logic overflow;
+    logic inexact;
+  } float_flags_t;
+
+  // Cycles from operands to result: products, and everything else.
+  localparam int unsigned FloatLatency = 8;
+  localparam int unsigned FloatMulLatency = 13;
+
+  // Smallest normal number: 2^(1 - bias).
+  function automatic logic [7:0] float_bias(float_fmt_e fmt);
+    unique case (fmt)
+      FmtE4m3: return 8'd7;
+      FmtFp16, FmtE5m2: return 8'd15;
+      default: return 8'd127;
+    endcase
+  endfunction
+
+  // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`: it goes to the
+  // accumulator (with odd), and a conversion follows.
+  function automatic logic float_needs_convert(float_fmt_e from, float_fmt_e to);
+    return float_bias(to) < float_bias(from);
+  endfunction
+
   // What the lanes do with a pair of beats.
   typedef struct packed {
     lane_op_e op;
