@@ -3,6 +3,7 @@
 -f rtl/common/common.f
 build/gen/weft_wire_pkg.sv
 rtl/pkg/weft_pkg.sv
+rtl/pkg/weft_math_pkg.sv
 rtl/me/weft_me_pkg.sv
 rtl/me/weft_me_bits.sv
 rtl/me/weft_me_cq.sv

@@ -3,6 +3,8 @@
 // CPU-M: the processor that decides whether a subgraph may run. A PicoRV32 (rv32im) with 32 KB of
 // memory for code and data, and registers through which it sees the mailbox, memory (64-byte
 // lines), the region table and which connections exist. It is never on the path of a running entry.
+// Lines are looked at as entries while they arrive: reserved bits, and the arithmetic of a REDUCE
+// (weft_math_pkg), which take the processor long.
 //
 // Firmware is loaded through fw_* while cpu_run_i = 0, then cpu_run_i = 1 starts it at address 0. A
 // subgraph stays in the mailbox until its verdict is taken, so the CPU may be stopped and loaded
@@ -14,8 +16,9 @@
 `include "weft_assert.svh"
 
 module weft_cpu_m
-  import weft_wire_pkg::*, weft_pkg::*, weft_me_pkg::*;
+  import weft_wire_pkg::*, weft_pkg::*, weft_math_pkg::*, weft_me_pkg::*;
 #(
+    parameter math_parts_t Parts      = MathServed,  // of the reducer
     parameter int unsigned NumSems    = 256,
     parameter int unsigned NumConns   = 64,
     parameter int unsigned NumPorts   = 2,
@@ -146,11 +149,35 @@ module weft_cpu_m
   logic [1:0] open_q;                // reads under way or asked for, 0..2
   logic [1:0][BurstMax-1:0] bad_q;   // the read of the line failed
   logic [1:0][BurstMax-1:0] resv_q;  // as an entry, the line has a reserved bit set
-  wire line_here = la_addr[31:28] == PageLines;
+  // A page of lines: the upper half of it the lines, the lower half what is known of each.
+  wire line_here = la_addr[31:28] == PageLines && la_addr[11];
   wire [511:0] line_read = lines[la_addr[10:6]];
   wire half_full = fetch_rvalid_i && fetch_rlast_i;
   wqe_t fetched;
   assign fetched = fetch_rdata_i;
+
+  // The arithmetic of each line as a REDUCE: {common_align, error}. Written one cycle behind
+  // the line, before FETCH_WAIT can be answered.
+  (* ram_style = "distributed" *) logic [15:0] maths[2*BurstMax];
+  logic math_we_q;
+  logic [4:0] math_line_q;
+  math_t math_q;
+
+  always_ff @(posedge clk_i) begin
+    math_we_q   <= fetch_rvalid_i;
+    math_line_q <= {fill_half_q, fill_line_q};
+    math_q <= '{
+        dtype: fetched.dtype,
+        to: fetched.to,
+        redop: fetched.redop,
+        propagate_nan: fetched.propagate_nan,
+        saturate: fetched.saturate,
+        exact: fetched.exact,
+        nsrc: fetched.nsrc,
+        own: fetched.own
+    };
+    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, Parts)};
+  end
 
   always_ff @(posedge clk_i) begin
     if (fetch_rvalid_i) lines[{fill_half_q, fill_line_q}] <= fetch_rdata_i;
@@ -235,7 +262,8 @@ module weft_cpu_m
   logic reg_ok;
   wire reg_e addressed = reg_e'(mem_addr[5:2]);
   wire writing = mem_wstrb != '0;
-  assign other_here = mem_valid && !mem_ready && mem_addr[31:28] != PageLines &&
+  assign other_here = mem_valid && !mem_ready &&
+      !(mem_addr[31:28] == PageLines && mem_addr[11]) &&
       !(mem_addr[31:28] == PageRam && mem_addr[27:RamAddrW+2] == '0);
 
   always_comb begin
@@ -273,6 +301,7 @@ module weft_cpu_m
         3'd5: reg_d = region_q.limit[63:32];
         default: ;
       endcase
+      PageLines: reg_d = 32'(maths[mem_addr[10:6]]);
       PageLinks: reg_d = {31'b0, link_valid};
       default:   ;  // nothing there: reads 0
     endcase

@@ -8,8 +8,8 @@
  * While entries of one block (up to 16) are looked at, the next block is on its way.
  *
  * An instruction takes 3 to 5 cycles, so the path of a good entry counts them: the engine looks at the
- * reserved fields as a line arrives, the windows below live in registers, and each opcode has its own
- * straight path.
+ * reserved fields and at the arithmetic as a line arrives, the windows below live in registers, and each
+ * opcode has its own straight path.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,9 +30,7 @@ _Static_assert(BIT(OPCODE) == 0 && BIT(INDIRECT) < 16 && BIT(DEP0) == 16, "word 
 _Static_assert(BIT(SRC0) % 32 == 0 && BIT(SRC1) % 32 == 0 && BIT(DST) % 32 == 0 && BIT(LENGTH) % 32 == 0,
                "addresses and length are whole words");
 
-/* Element size - 1 of a dtype. */
-#define ALIGN_MASK(dtype) ((1u << ((dtype) & 3u)) - 1u)
-#define MAX_ALIGN_MASK    7u
+#define INLINE static inline __attribute__((always_inline))
 
 /* What the region table said last for one kind of address: the part of a region in one 4 GB page of
  * addresses. Within it a range is checked by comparisons of 32 bits. Empty: size 0. */
@@ -53,7 +51,7 @@ static uint32_t num_sems, num_conns, num_ports, num_regions;
 /* Looks for a region that has [address, address + length) and the right; if there is one, `found` is
  * the part of it in the page of `address`. */
 static __attribute__((noinline)) uint32_t search_regions(uint32_t right, uint32_t low, uint32_t high,
-                                                         uint32_t length, Window* found) {
+                                                         uint64_t length, Window* found) {
   const uint64_t address = (uint64_t)high << 32 | low;
   const uint64_t end = address + length;
   const uint32_t need = REGION_VALID | right;
@@ -73,8 +71,6 @@ static __attribute__((noinline)) uint32_t search_regions(uint32_t right, uint32_
   }
   return WEFT_ERR_BAD_ADDR;
 }
-
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE uint32_t check_range(Window* window, uint32_t right, uint32_t low, uint32_t high, uint32_t length) {
   const uint32_t offset = low - window->low;
@@ -118,33 +114,66 @@ INLINE uint32_t check_write(const uint32_t* w, uint32_t index, Known* known) {
   return check_range(&known->source0, REGION_LOCAL_READ, LOW(SRC0), HIGH(SRC0), length);
 }
 
+/* Elements of a type in bytes, as a power of two; blocks are laid out in bytes. */
+INLINE uint32_t log2_bytes(uint32_t dtype) { return dtype < WEFT_DTYPE_MXFP8_E4M3 ? dtype & 3u : 0; }
+INLINE bool is_block(uint32_t dtype) { return dtype >= WEFT_DTYPE_MXFP8_E4M3; }
+/* Bits of an element of a type, as a power of two. */
+INLINE uint32_t log2_bits(uint32_t dtype) { return dtype == WEFT_DTYPE_MXFP4_E2M1 ? 2u : 3u + log2_bytes(dtype); }
+/* With their scales, elements of `dtype` that take `bytes` bytes without. */
+INLINE uint64_t with_scales(uint32_t dtype, uint64_t bytes) {
+  return !is_block(dtype) ? bytes : bytes + (dtype == WEFT_DTYPE_MXFP4_E2M1 ? bytes >> 4 : bytes >> 5);
+}
+
+/* From the first of the other sources to the end of the last, `bytes` each. */
+static __attribute__((noinline)) uint32_t check_strided(const uint32_t* w, uint64_t bytes, Known* known) {
+  const uint64_t span = (uint64_t)LOW(STRIDE) * (FIELD8(NSRC) - 1u) + bytes;
+  if (span >> 32 == 0)
+    return check_range(&known->source1, REGION_LOCAL_READ, LOW(SRC1), HIGH(SRC1), (uint32_t)span);
+  return search_regions(REGION_LOCAL_READ, LOW(SRC1), HIGH(SRC1), span, &known->source1);
+}
+
+/* Sources of another size of element than the result, or blocks. */
+static __attribute__((noinline)) uint32_t check_converting(const uint32_t* w, Known* known) {
+  const uint32_t from = FIELD8(DTYPE), to = FIELD8(TO), sources = FIELD8(NSRC);
+  const uint32_t length = LOW(LENGTH);
+  uint32_t source_bits = LOW(SRC0);
+  if (sources > 1) source_bits |= LOW(SRC1) | LOW(STRIDE);
+  if (source_bits & ((1u << log2_bytes(from)) - 1u)) return WEFT_ERR_BAD_ALIGN;
+  if (LOW(DST) & ((1u << log2_bytes(to)) - 1u)) return WEFT_ERR_BAD_ALIGN;
+  /* Whole elements, or what a block of 32 takes. */
+  const uint32_t unit = is_block(from) || is_block(to) ? 4u << log2_bits(to) : 1u << log2_bytes(to);
+  if (length & (unit - 1u)) return WEFT_ERR_BAD_ALIGN;
+  const uint64_t elements_bytes = (uint64_t)length << log2_bits(from) >> log2_bits(to);
+  if (length > WEFT_MAX_WQE_LENGTH || elements_bytes > WEFT_MAX_WQE_LENGTH) return WEFT_ERR_BAD_LENGTH;
+  if (length == 0) return WEFT_ERR_OK;
+
+  const uint64_t bytes = with_scales(from, elements_bytes);
+  uint32_t error = search_regions(REGION_LOCAL_READ, LOW(SRC0), HIGH(SRC0), bytes, &known->source0);
+  if (error == WEFT_ERR_OK && sources > 1) error = check_strided(w, bytes, known);
+  if (error != WEFT_ERR_OK) return error;
+  return search_regions(REGION_LOCAL_WRITE, LOW(DST), HIGH(DST), with_scales(to, length), &known->target);
+}
+
 INLINE uint32_t check_reduce(const uint32_t* w, uint32_t index, Known* known) {
   uint32_t error = check_order(w, index, FLAG(SIGNAL) | FLAG(CONSUME) | FLAG(INDIRECT));
   if (error != WEFT_ERR_OK) return error;
-  const uint32_t dtype = FIELD8(DTYPE), redop = FIELD8(REDOP), sources = FIELD8(NSRC);
-  if (dtype != WEFT_DTYPE_FLOAT32 && dtype != WEFT_DTYPE_BFLOAT16 && dtype != WEFT_DTYPE_INT32) return WEFT_ERR_BAD_TYPE;
-  if (FIELD8(TO) != dtype) return WEFT_ERR_BAD_TYPE;
-  if (redop != WEFT_REDOP_SUM && redop != WEFT_REDOP_MAX && redop != WEFT_REDOP_MIN && redop != WEFT_REDOP_COPY)
-    return WEFT_ERR_BAD_REDOP;
-  if (WORD(PROPAGATE_NAN) & (FLAG(PROPAGATE_NAN) | FLAG(SATURATE) | FLAG(EXACT))) return WEFT_ERR_BAD_FLAGS;
-  const uint32_t length = LOW(LENGTH), source0 = LOW(SRC0), target = LOW(DST);
+  const uint32_t math = MATH(w);
+  error = math & 0xffu;
+  if (error != WEFT_ERR_OK) return error;
+  const uint32_t align = math >> 8;
+  if (align == 0xffu) return check_converting(w, known);
+  const uint32_t length = LOW(LENGTH), source0 = LOW(SRC0), target = LOW(DST), sources = FIELD8(NSRC);
   uint32_t low_bits = length | source0 | target;
-  if (sources == 2) {
-    if (redop == WEFT_REDOP_COPY || LOW(STRIDE) != 0) return WEFT_ERR_BAD_SOURCES;
-    low_bits |= LOW(SRC1);
-  } else if (sources != 1) {
-    return WEFT_ERR_BAD_SOURCES;
-  }
-  if (FIELD8(OWN) != 0) return WEFT_ERR_BAD_SOURCES;
-  /* A multiple of the largest element suits every type. */
-  if ((low_bits & MAX_ALIGN_MASK) != 0 && (low_bits & ALIGN_MASK(dtype)) != 0) return WEFT_ERR_BAD_ALIGN;
+  if (sources > 1) low_bits |= LOW(SRC1) | LOW(STRIDE);
+  if (low_bits & align) return WEFT_ERR_BAD_ALIGN;
   if (length - 1u >= WEFT_MAX_WQE_LENGTH) { /* or 0, which touches nothing */
     return length == 0 ? WEFT_ERR_OK : WEFT_ERR_BAD_LENGTH;
   }
   error = check_range(&known->source0, REGION_LOCAL_READ, source0, HIGH(SRC0), length);
   if (error != WEFT_ERR_OK) return error;
-  if (sources == 2) {
-    error = check_range(&known->source1, REGION_LOCAL_READ, LOW(SRC1), HIGH(SRC1), length);
+  if (sources > 1) {
+    error = LOW(STRIDE) == 0 ? check_range(&known->source1, REGION_LOCAL_READ, LOW(SRC1), HIGH(SRC1), length)
+                             : check_strided(w, length, known);
     if (error != WEFT_ERR_OK) return error;
   }
   return check_range(&known->target, REGION_LOCAL_WRITE, target, HIGH(DST), length);

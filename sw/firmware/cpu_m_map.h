@@ -4,7 +4,8 @@
  *
  *   0x00000000  32 KB  code, data, stack
  *   0x40000000         registers, below
- *   0x50000000   2 KB  lines of memory: half h at + h * 1024, line i of it at + i * 64
+ *   0x50000000   2 KB  the arithmetic of lines, below: of half h at + h * 1024, of line i of it at + i * 64
+ *   0x50000800   2 KB  lines of memory, in the same order
  *   0x60000000         region table, 32 bytes a region, below
  *   0x70000000         connections, a word for each {connection, port}: bit 0 = valid
  */
@@ -34,7 +35,12 @@
 #define NUM_REGIONS CPU_M_REG(14)
 
 #define LINES_PER_HALF 16u
-#define LINES(half) ((const uint32_t*)(0x50000000u + 1024u * (half)))
+#define LINES(half) ((const uint32_t*)(0x50000800u + 1024u * (half)))
+
+/* What line w says as a REDUCE. Bits 7:0: error of its types, operation, flags or sources. Bits 15:8: the
+ * mask that every address and the length must be clear of, if sources and result have elements of one size;
+ * else 0xff. */
+#define MATH(w) (((const volatile uint32_t*)(w))[-512])
 
 #define REGION(r) ((const volatile uint32_t*)(0x60000000u + 32u * (r)))
 enum { REGION_FLAGS = 0, REGION_BASE_LO = 2, REGION_BASE_HI = 3, REGION_LIMIT_LO = 4, REGION_LIMIT_HI = 5 };

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which reductions there are: the one rule in hardware over the types, operation, flags and sources
+// of a REDUCE, used by the reducer and by CPU-M, which both refuse the rest. The same rule for
+// software is num::check() (sw/ref/num/reduce.h); tests/unit/me compares the two over all fields.
+`default_nettype none
+package weft_math_pkg;
+  import weft_wire_pkg::*;
+
+  typedef enum logic [1:0] {
+    KindNone,
+    KindInt,
+    KindFloat,
+    KindBlock   // MX
+  } kind_e;
+
+  // What a reducer is built with beyond sum, maximum, minimum and copy of one or two sources of
+  // fp32, bf16 or int32.
+  typedef struct packed {
+    logic types;   // every other type, operation and conversion but those below
+    logic many;    // up to 64 sources, the own one anywhere among them
+    logic blocks;  // MX types
+    logic exact;   // exact sums
+  } math_parts_t;
+  localparam math_parts_t MathAll = '{types: 1'b1, many: 1'b1, blocks: 1'b1, exact: 1'b1};
+  // What rtl/nmc serves, and so what CPU-M lets pass.
+  localparam math_parts_t MathServed = '{types: 1'b0, many: 1'b0, blocks: 1'b0, exact: 1'b0};
+
+  typedef struct packed {
+    dtype_e      dtype;
+    dtype_e      to;
+    redop_e      redop;
+    logic        propagate_nan;
+    logic        saturate;
+    logic        exact;
+    logic [7:0]  nsrc;
+    logic [7:0]  own;
+  } math_t;
+
+  localparam int unsigned MaxSources = 64;
+
+  function automatic kind_e kind_of(dtype_e t);
+    unique case (t)
+      DtUint8, DtUint16, DtUint32, DtUint64, DtInt8, DtInt16, DtInt32, DtInt64: return KindInt;
+      DtFloat8E4m3, DtFloat8E5m2, DtFloat16, DtBfloat16, DtFloat32, DtFloat64:  return KindFloat;
+      DtMxfp8E4m3, DtMxfp8E5m2, DtMxfp4E2m1:                                    return KindBlock;
+      default:                                                                  return KindNone;
+    endcase
+  endfunction
+
+  // The floats that blocks are made of or become.
+  function automatic logic beside_block(dtype_e t);
+    return t inside {DtFloat16, DtBfloat16, DtFloat32};
+  endfunction
+
+  function automatic logic type_ok(math_t m, math_parts_t parts);
+    if (!parts.types) return m.dtype inside {DtFloat32, DtBfloat16, DtInt32} && m.to == m.dtype;
+    if (!parts.blocks && (kind_of(m.dtype) == KindBlock || kind_of(m.to) == KindBlock)) return 1'b0;
+    unique case (kind_of(m.dtype))
+      KindInt:   return kind_of(m.to) == KindInt;
+      KindFloat: return kind_of(m.to) == KindFloat ||
+                        (kind_of(m.to) == KindBlock && beside_block(m.dtype));
+      KindBlock: return m.to == m.dtype || beside_block(m.to);
+      default:   return 1'b0;
+    endcase
+  endfunction
+
+  function automatic logic redop_ok(math_t m, math_parts_t parts);
+    if (m.redop inside {RedSum, RedMax, RedMin, RedCopy}) return 1'b1;
+    if (!parts.types || kind_of(m.to) == KindBlock) return 1'b0;
+    unique case (kind_of(m.dtype))
+      KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
+      KindFloat: return m.redop inside {RedProd, RedPremulSum, RedAvg};
+      default:   return 1'b0;
+    endcase
+  endfunction
+
+  // Bits 1:0 of a type are the logarithm of its bytes.
+  function automatic logic saturates(dtype_e to);
+    return kind_of(to) == KindInt || (kind_of(to) == KindFloat && to[1:0] == 2'd0);
+  endfunction
+
+  function automatic logic sums_exactly(math_t m);
+    return m.redop == RedSum && m.to == m.dtype && kind_of(m.to) == KindFloat && !m.to[1];
+  endfunction
+
+  function automatic logic flags_ok(math_t m, math_parts_t parts);
+    if (!parts.types) return !m.propagate_nan && !m.saturate && !m.exact;
+    if (m.exact && !(parts.exact && sums_exactly(m))) return 1'b0;
+    if (m.saturate && !saturates(m.to)) return 1'b0;
+    return !m.propagate_nan || m.redop inside {RedMax, RedMin};
+  endfunction
+
+  function automatic logic sources_ok(math_t m, math_parts_t parts);
+    return m.nsrc != '0 && m.nsrc <= (parts.many ? 8'(MaxSources) : 8'd2) &&
+           (m.redop != RedCopy || m.nsrc == 8'd1) && m.own < m.nsrc && (parts.many || m.own == '0);
+  endfunction
+
+  // The first thing wrong, in this order, or ErrOk.
+  function automatic err_e math_error(math_t m, math_parts_t parts);
+    if (!type_ok(m, parts)) return ErrBadType;
+    if (!redop_ok(m, parts)) return ErrBadRedop;
+    if (!flags_ok(m, parts)) return ErrBadFlags;
+    if (!sources_ok(m, parts)) return ErrBadSources;
+    return ErrOk;
+  endfunction
+
+  // Of an entry without that error: every address and the length have to be multiples of the same,
+  // a power of two of which this is the mask. Not so (answer 8'hff) if sources and result differ in
+  // size or are blocks.
+  function automatic logic [7:0] common_align(math_t m);
+    if (kind_of(m.dtype) == KindBlock || kind_of(m.to) == KindBlock || m.dtype[1:0] != m.to[1:0])
+      return 8'hff;
+    return (8'd1 << m.to[1:0]) - 8'd1;
+  endfunction
+endpackage
+`default_nettype wire
