@@ -54,23 +54,27 @@ package weft_math_pkg;
   endfunction
 
   function automatic logic type_ok(math_t m, math_parts_t parts);
-    if (!parts.types) return m.dtype inside {DtFloat32, DtBfloat16, DtInt32} && m.to == m.dtype;
-    if (!parts.blocks && (kind_of(m.dtype) == KindBlock || kind_of(m.to) == KindBlock)) return 1'b0;
-    unique case (kind_of(m.dtype))
-      KindInt:   return kind_of(m.to) == KindInt;
-      KindFloat: return kind_of(m.to) == KindFloat ||
-                        (kind_of(m.to) == KindBlock && beside_block(m.dtype));
+    kind_e from, to;
+    from = kind_of(m.dtype);
+    to   = kind_of(m.to);
+    if (!parts.types)
+      return m.dtype inside {DtFloat32, DtBfloat16, DtInt32} && m.to == m.dtype;
+    if (!parts.blocks && (from == KindBlock || to == KindBlock)) return 1'b0;
+    unique case (from)
+      KindInt:   return to == KindInt;
+      KindFloat: return to == KindFloat || (to == KindBlock && beside_block(m.dtype));
       KindBlock: return m.to == m.dtype || beside_block(m.to);
       default:   return 1'b0;
     endcase
   endfunction
 
   function automatic logic redop_ok(math_t m, math_parts_t parts);
+    kind_e rules;
+    rules = (kind_of(m.to) == KindBlock) ? KindBlock : kind_of(m.dtype);
     if (m.redop inside {RedSum, RedMax, RedMin, RedCopy}) return 1'b1;
-    if (!parts.types || kind_of(m.to) == KindBlock) return 1'b0;
-    unique case (kind_of(m.dtype))
-      KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
-      KindFloat: return m.redop inside {RedProd, RedPremulSum, RedAvg};
+    unique case (rules)
+      KindInt: return parts.types && m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
+      KindFloat: return parts.types && m.redop inside {RedProd, RedPremulSum, RedAvg};
       default:   return 1'b0;
     endcase
   endfunction
