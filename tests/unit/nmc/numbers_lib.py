@@ -9,17 +9,22 @@ import ctypes
 import glob
 import os
 
+import yaml
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
 
-TYPES = {
-    "uint8": 0x00, "uint16": 0x01, "uint32": 0x02, "uint64": 0x03,
-    "int8": 0x04, "int16": 0x05, "int32": 0x06, "int64": 0x07,
-    "float8_e4m3": 0x08, "float16": 0x09, "float32": 0x0a, "float64": 0x0b,
-    "float8_e5m2": 0x0c, "bfloat16": 0x0d,
-    "mxfp8_e4m3": 0x10, "mxfp8_e5m2": 0x14, "mxfp4_e2m1": 0x18,
-}
-OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "premul_sum": 5, "and": 6, "or": 7, "xor": 8, "copy": 9}
+with open(os.path.join(ROOT, "sw/wire/wire.yaml"), encoding="utf-8") as _handle:
+    _ENUMS = yaml.safe_load(_handle)["enums"]
+
+
+def _codes(enum):
+    return {name: entry["value"] for name, entry in _ENUMS[enum]["values"].items()}
+
+
+TYPES = {name.lower(): code for name, code in _codes("dtype").items()}
+OPS = {name.lower(): code for name, code in _codes("redop").items()}
+ERRORS = _codes("err")
 PROPAGATE_NAN, SATURATE, EXACT = 1, 2, 4
 INVALID, OVERFLOW, INEXACT = 1, 2, 4
 
@@ -51,10 +56,6 @@ LIB.numbers_compare.argtypes = [_U8, _U8, Soft, _U64, _U64, _U64, _UINT, ctypes.
 LIB.numbers_compare.restype = _U64
 LIB.numbers_convert.argtypes = [_U8, _U8, Soft, _U64, _U64, _U64, ctypes.c_bool, ctypes.POINTER(Fault)]
 LIB.numbers_convert.restype = _U64
-
-
-def check(source, to, op, modes=0, nsrc=2, own=0, has_exact=True):
-    return LIB.numbers_check(TYPES[source], TYPES[to], OPS[op], modes, nsrc, own, has_exact)
 
 
 def reduce(source, to, op, modes, scalar, sources, dst_bytes):
