@@ -88,8 +88,8 @@ concept IsInt = requires {
 /// What an entry met in any of its elements, in any step. A NaN among the sources raises nothing.
 struct Flags {
   bool invalid = false;   ///< infinity minus infinity, zero times infinity: a NaN out of what was none
-  bool overflow = false;  ///< beyond the largest finite number, and what came out is not the rounded value
-  bool inexact = false;   ///< what came out is not the exact result
+  bool overflow = false;  ///< out of the result's range: infinity, NaN or the range's end came out
+  bool inexact = false;   ///< a float that came out is not the exact result
 
   constexpr Flags& operator|=(const Flags& o) {
     invalid |= o.invalid;

@@ -476,7 +476,7 @@ class ReductionTest(unittest.TestCase):
             turned, _ = self.floats(kind, kind, "sum", 0, sources[::-1], 0)
             right, right_flags = self.floats(kind, kind, "sum", 0, sources, 0)
             self.assertEqual((got, flags), (right, right_flags))
-            if kind != "float8_e4m3":  # whose sums of few terms are exact in binary32
+            if kind in ("bfloat16", "float32", "float64"):  # sums of the others are hardly ever inexact in binary32
                 self.assertNotEqual(got, turned, kind)
             # Rounded to the type after every step.
             fmt, stepwise = FLOATS[kind], []
