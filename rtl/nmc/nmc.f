@@ -4,7 +4,7 @@
 build/gen/weft_wire_pkg.sv
 rtl/pkg/weft_pkg.sv
 rtl/nmc/weft_nmc_pkg.sv
-rtl/nmc/weft_nmc_fadd.sv
+rtl/nmc/weft_nmc_float.sv
 rtl/nmc/weft_nmc_int.sv
 rtl/nmc/weft_nmc_lanes.sv
 rtl/nmc/weft_nmc_rot.sv

@@ -26,6 +26,7 @@
 // What a lane with live_i = 0 computes raises no flag. The rules are sw/ref/numerics.h's; docs/nmc.md
 // has the table.
 `default_nettype none
+`include "weft_assert.svh"
 
 module weft_nmc_float
   import weft_nmc_pkg::*;
@@ -45,11 +46,614 @@ module weft_nmc_float
     input  wire  [Lanes*Width-1:0]   b_i,
     input  wire  [   Lanes*32-1:0]   acc_i,
     input  wire  [           31:0]   scalar_i,
-    // Its result: word i of lane i, and what any live lane raised.
+    // Its result: word i of lane i.
     output logic                     valid_o,
     output logic [   Lanes*32-1:0]   res_o,
+    // What any live lane raised, one cycle behind the result; 0 when there is none.
     output float_flags_t             flags_o
 );
+
+  localparam int unsigned FracW = 23;
+  // An fp8 sum of 64 elements stays below 2^22: a 6-bit exponent field holds it.
+  localparam int unsigned ExpW = Width == 8 ? 6 : 8;
+  localparam int unsigned MagW = ExpW + FracW;
+  localparam int unsigned AlnW = FracW + 3;  // smaller significand, guard and round bit
+  localparam int unsigned SumW = FracW + 4;  // larger one, with room for the carry
+  localparam int unsigned ProdExpW = ExpW + 2;
+  localparam logic [ExpW-1:0] ExpMax = '1;
+
+  if (Width != 32 && Width != 16 && Width != 8) begin : gen_bad_width
+    $error("weft_nmc_float: Width must be 32, 16 or 8");
+  end
+  if ((Convert || Mul) && Width != 32) begin : gen_bad_convert
+    $error("weft_nmc_float: Convert and Mul need Width = 32");
+  end
+  if (Mul && !Convert) begin : gen_bad_mul
+    $error("weft_nmc_float: Mul needs Convert");
+  end
+
+  typedef logic [ExpW-1:0] exp_t;
+  typedef logic [FracW:0] sig_t;  // with the hidden bit
+  typedef logic [AlnW-1:0] aln_t;
+  typedef logic [SumW-1:0] sum_t;
+  typedef logic signed [ProdExpW-1:0] prod_exp_t;
+
+  // The fields of an fp32, with the bias of its format; all ones in the exponent: infinity or NaN.
+  typedef struct packed {
+    logic             neg;
+    exp_t             expo;
+    logic [FracW-1:0] frac;
+  } val_t;
+
+  // ---- what the stages compute ------------------------------------------------------------------
+  // `top`: the element at the top of a word.
+  function automatic val_t expand(logic [31:0] top, float_fmt_e fmt);
+    logic inf5, nan4;
+    inf5 = top[30:26] == '1;
+    nan4 = top[30:24] == '1;
+    unique case (fmt)
+      FmtE4m3: return '{top[31], exp_t'({{4{nan4}}, top[30:27]}), {top[26:24], 20'd0}};
+      FmtE5m2: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:24], 21'd0}};
+      FmtFp16: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:16], 13'd0}};
+      FmtBf16: return '{top[31], exp_t'(top[30:23]), {top[22:16], 16'd0}};
+      default: return '{top[31], exp_t'(top[30:23]), top[22:0]};
+    endcase
+  endfunction
+
+  // What the choice between two operands depends on.
+  typedef struct packed {
+    logic a_ge;   // by magnitude
+    logic a_neg;
+    logic b_neg;
+    logic a_nan;
+    logic b_nan;
+  } order_t;
+
+  // Whether a (else b) is the operand that survives: for a sum or product the larger magnitude, so
+  // that NaN and infinity always do; for max and min the result itself, -0 below +0.
+  function automatic logic take_a(float_op_e op, logic propagate_nan, order_t x);
+    logic a_wins;
+    a_wins = (x.a_neg != x.b_neg) ? x.a_neg ^ (op == FloatMax) : x.a_ge ^ x.a_neg ^ (op == FloatMin);
+    if (op != FloatMax && op != FloatMin) return x.a_ge;
+    if (propagate_nan) return x.a_nan || (!x.b_nan && a_wins);
+    return x.b_nan || (!x.a_nan && a_wins);
+  endfunction
+
+  // Right shift that keeps what falls out as one sticky bit: {shifted, sticky}. What falls out is
+  // looked at by groups, beside the exponent difference and not behind the shift.
+  function automatic logic [AlnW:0] shift_coarse(aln_t x, exp_t diff);
+    logic low8, low16, low24;
+    low8  = x[7:0] != '0;
+    low16 = low8 || x[15:8] != '0;
+    low24 = low16 || x[23:16] != '0;
+    if (diff[ExpW-1:5] != '0) return {aln_t'(0), x != '0};
+    unique case (diff[4:3])
+      2'd0: return {x, 1'b0};
+      2'd1: return {x >> 8, low8};
+      2'd2: return {x >> 16, low16};
+      2'd3: return {x >> 24, low24};
+    endcase
+  endfunction
+
+  function automatic logic [AlnW:0] shift_fine(aln_t x, logic [2:0] steps);
+    unique case (steps)
+      3'd0: return {x, 1'b0};
+      3'd1: return {x >> 1, x[0]};
+      3'd2: return {x >> 2, x[1:0] != '0};
+      3'd3: return {x >> 3, x[2:0] != '0};
+      3'd4: return {x >> 4, x[3:0] != '0};
+      3'd5: return {x >> 5, x[4:0] != '0};
+      3'd6: return {x >> 6, x[5:0] != '0};
+      3'd7: return {x >> 7, x[6:0] != '0};
+    endcase
+  endfunction
+
+  // Empty groups of 8 at the top, as many as the exponent allows: shift by 8 x this.
+  function automatic logic [1:0] groups(sum_t x, logic [ExpW-1:3] left);
+    if (x[26:19] != '0 || left == '0) return 2'd0;
+    if (x[18:11] != '0 || left == (ExpW - 3)'(1)) return 2'd1;
+    if (x[10:3] != '0 || left == (ExpW - 3)'(2)) return 2'd2;
+    return 2'd3;
+  endfunction
+
+  // Empty pairs at the top, likewise. rest: at least 8 of the exponent are left; low: its low bits.
+  function automatic logic [1:0] pairs(logic [5:0] top, logic rest, logic [2:1] low);
+    if (top[5:4] != '0 || (!rest && low == 2'd0)) return 2'd0;
+    if (top[3:2] != '0 || (!rest && low == 2'd1)) return 2'd1;
+    if (top[1:0] != '0 || (!rest && low == 2'd2)) return 2'd2;
+    return 2'd3;
+  endfunction
+
+  // Left shift of a factor by whole groups of 8 and by pairs: {shifted, shift / 2}.
+  function automatic logic [FracW+4:0] normalise(sig_t x);
+    logic [1:0] by8, by2;
+    sig_t y;
+    by8 = x[23:16] != '0 ? 2'd0 : x[15:8] != '0 ? 2'd1 : 2'd2;
+    y   = x << {by8, 3'd0};
+    by2 = y[23:22] != '0 ? 2'd0 : y[21:20] != '0 ? 2'd1 : y[19:18] != '0 ? 2'd2 : 2'd3;
+    return {sig_t'(y << {by2, 1'b0}), by8, by2};
+  endfunction
+
+  // {last bit kept, first bit dropped, anything dropped below it} for a rounding to a format.
+  function automatic logic [2:0] cut(sum_t x, logic sticky, float_fmt_e fmt);
+    unique case (fmt)
+      FmtE4m3: return {x[23:22], x[21:0] != '0 || sticky};
+      FmtE5m2: return {x[24:23], x[22:0] != '0 || sticky};
+      FmtFp16: return {x[16:15], x[14:0] != '0 || sticky};
+      FmtBf16: return {x[19:18], x[17:0] != '0 || sticky};
+      default: return {x[3:2], x[1:0] != '0 || sticky};
+    endcase
+  endfunction
+
+  // ---- valid and command ------------------------------------------------------------------------
+  // One copy for all lanes; index = the stage whose registers they belong to. What the stages from
+  // the coarse shift on need:
+  typedef struct packed {
+    float_fmt_e fmt;       // where to round
+    logic [4:0] round;     // the same: bit float_fmt_e
+    logic [7:3] delta;     // between the biases
+    logic       odd;
+    logic       saturate;
+  } back_t;
+
+  localparam int unsigned MulStages = FloatMulLatency - FloatLatency;
+
+  logic                    v1_q;
+  float_cmd_t              cmd1_q;
+  logic [MulStages+1:2]    mul_q;   // of products until they join
+  logic [FloatLatency-1:2] valid_q;
+  back_t                   back_q  [2:FloatLatency-1];
+  prod_exp_t               bias2_q, bias3_q;
+  back_t                   mul_back_q[2:MulStages+1];
+
+  wire mul_in = Mul && cmd1_q.op == FloatMul;
+  wire merge = Mul && mul_q[MulStages+1];
+
+  function automatic back_t back_of(float_cmd_t cmd);
+    back_t x;
+    x.fmt = cmd.to_acc ? FmtFp32 : cmd.to;
+    x.round = 5'd1 << x.fmt;
+    x.delta = Convert ? 5'((float_bias(cmd.to) - float_bias(cmd.from)) >> 3) : '0;
+    if (Mul && cmd.op == FloatMul) x.delta = '0;
+    x.odd      = cmd.odd && cmd.to_acc;
+    x.saturate = cmd.saturate && !cmd.to_acc;
+    return x;
+  endfunction
+
+  always_ff @(posedge clk_i) begin
+    cmd1_q    <= cmd_i;
+    back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
+    for (int unsigned i = 3; i < FloatLatency; i++) back_q[i] <= back_q[i-1];
+    mul_back_q[2] <= back_of(cmd1_q);
+    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_back_q[i] <= mul_back_q[i-1];
+    bias2_q <= prod_exp_t'(float_bias(cmd1_q.to)) + prod_exp_t'(1) -
+               prod_exp_t'(float_bias(cmd1_q.use_acc ? FmtFp32 : cmd1_q.from)) -
+               prod_exp_t'(float_bias(cmd1_q.scalar ? FmtFp32 : cmd1_q.from));
+    bias3_q <= bias2_q;
+    if (rst_i) begin
+      v1_q    <= 1'b0;
+      mul_q   <= '0;
+      valid_q <= '0;
+      valid_o <= 1'b0;
+    end else begin
+      v1_q    <= valid_i;
+      mul_q   <= {mul_q[MulStages:2], v1_q && mul_in};
+      valid_q <= {valid_q[FloatLatency-2:2], (v1_q && !mul_in) || merge};
+      valid_o <= valid_q[FloatLatency-1];
+    end
+  end
+
+  // ---- stage registers --------------------------------------------------------------------------
+  val_t             a1_q     [Lanes];
+  val_t             b1_q     [Lanes];
+  logic             anz1_q   [Lanes];  // the exponent field is not 0
+  logic             bnz1_q   [Lanes];
+  logic             aspec1_q [Lanes];  // infinity or NaN
+  logic             bspec1_q [Lanes];
+  order_t           order1_q [Lanes];
+
+  sig_t             big2_q   [Lanes];
+  aln_t             sml2_q   [Lanes];
+  logic             below2_q [Lanes];  // of a product: bits below sml2_q
+  exp_t             exp2_q   [Lanes];  // of the larger one, effective: 1 for subnormals
+  exp_t             diff2_q  [Lanes];
+  logic             sign2_q  [Lanes];
+  logic             sub2_q   [Lanes];
+  logic             spec2_q  [Lanes];  // an operand makes the result an infinity or NaN
+  logic             nan2_q   [Lanes];
+  logic [Lanes-1:0] invalid2_q;
+
+  sig_t             big3_q   [Lanes];
+  aln_t             sml3_q   [Lanes];
+  logic             sticky3_q[Lanes];
+  logic [2:0]       fine3_q  [Lanes];
+  exp_t             exp3_q   [Lanes];  // from here on with the bias of the result
+  logic             sign3_q  [Lanes];
+  logic             sub3_q   [Lanes];
+  logic             spec3_q  [Lanes];
+  logic             nan3_q   [Lanes];
+
+  sum_t             sum4_q   [Lanes];
+  logic             sticky4_q[Lanes];
+  exp_t             exp4_q   [Lanes];
+  logic             sign4_q  [Lanes];
+  logic             sub4_q   [Lanes];
+  logic             spec4_q  [Lanes];
+  logic             nan4_q   [Lanes];
+
+  sum_t             sum5_q   [Lanes];
+  logic             sticky5_q[Lanes];
+  exp_t             exp5_q   [Lanes];  // still without the shifts
+  logic [1:0]       groups5_q[Lanes];
+  logic             rest5_q  [Lanes];  // 8 or more of the exponent are left
+  logic             sign5_q  [Lanes];
+  logic             over5_q  [Lanes];  // infinity by overflow
+  logic             spec5_q  [Lanes];
+  logic             nan5_q   [Lanes];
+
+  sum_t             sum6_q   [Lanes];
+  logic             sticky6_q[Lanes];
+  exp_t             exp6_q   [Lanes];
+  logic [3:0]       shift6_q [Lanes];  // groups and pairs; with the last bit the whole distance
+  logic             rest6_q  [Lanes];  // 1 or more of the exponent is left
+  logic             sign6_q  [Lanes];
+  logic             over6_q  [Lanes];
+  logic             spec6_q  [Lanes];
+  logic             nan6_q   [Lanes];
+
+  logic [FracW-1:0] frac7_q  [Lanes];
+  exp_t             exp7_q   [Lanes];
+  logic             hidden7_q[Lanes];
+  logic [4:0]       up7_q    [Lanes];  // round up there: bit float_fmt_e
+  logic             lost7_q  [Lanes];  // rounded at all
+  logic             sign7_q  [Lanes];
+  logic [2:0]       top7_q   [Lanes];  // of fp16 and fp8 beyond range: bits 26 to 24
+  logic             exact7_q [Lanes];  // infinity or NaN, and nothing else would be right
+
+  logic [Lanes-1:0] over8_q, lost8_q;
+
+  // Products: the factor with the smaller fields, the only one that has to be, is normalised.
+  sig_t             mbig2_q  [Lanes];
+  sig_t             msml2_q  [Lanes];
+  prod_exp_t        mexp2_q  [Lanes];
+  logic [2:0]       mkind2_q [Lanes];  // {sign, special, NaN}
+
+  sig_t             mbig3_q  [Lanes];
+  sig_t             msml3_q  [Lanes];
+  logic [3:0]       mshift3_q[Lanes];
+  prod_exp_t        mexp3_q  [Lanes];
+  logic             mzero3_q [Lanes];  // the smaller factor is 0
+  logic [2:0]       mkind3_q [Lanes];
+
+  sig_t             mbig4_q  [Lanes];
+  sig_t             msml4_q  [Lanes];
+  logic [4:0]       mshift4_q[Lanes];
+  prod_exp_t        mexp4_q  [Lanes];
+  logic [3:0]       mkind4_q [Lanes];  // {invalid, sign, special, NaN}
+
+  logic [40:0]      mlow5_q  [Lanes];
+  sig_t             msml5_q  [Lanes];
+  logic [6:0]       mbig5_q  [Lanes];
+  prod_exp_t        mexp5_q  [Lanes];
+  logic [3:0]       mkind5_q [Lanes];
+
+  logic [40:0]      mlow6_q  [Lanes];
+  logic [30:0]      mhigh6_q [Lanes];
+  prod_exp_t        mexp6_q  [Lanes];
+  prod_exp_t        mdiff6_q [Lanes];  // 1 - exponent
+  logic [3:0]       mkind6_q [Lanes];
+
+  // Last stage first, with blocking assignments: each stage reads what the one before left at the
+  // last edge, and nobody outside reads these arrays. So they are the registers that non-blocking
+  // assignments would give, but the simulator keeps no second copy of them and loops stay loops.
+  always_ff @(posedge clk_i) begin
+    if (valid_q[7]) begin
+      automatic logic [Lanes*32-1:0] res;
+      automatic back_t back = back_q[7];
+      automatic logic four = back.round[FmtE4m3];
+      automatic logic five = back.round[FmtE5m2] || back.round[FmtFp16];
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [MagW-1:0] addend = '0;
+        automatic exp_t expo;
+        automatic logic [FracW-1:0] frac;
+        automatic logic ones, over;
+        automatic logic [31:0] word;
+        // One up at the last place of the format; the hidden bit makes the exponent the field.
+        addend[FracW] = hidden7_q[i];
+        addend[20] = up7_q[i][FmtE4m3];
+        addend[21] = up7_q[i][FmtE5m2];
+        addend[13] = up7_q[i][FmtFp16];
+        addend[16] = up7_q[i][FmtBf16];
+        addend[0] = up7_q[i][FmtFp32];
+        {expo, frac} = addend + {exp7_q[i], frac7_q[i]};
+        ones = expo[3:0] == '1;
+        over = expo[ExpW-1:5] != '0;
+        if (four) over |= expo[4] || (ones && frac[22:20] == '1);
+        else over |= expo[4] && ones;
+        word = {sign7_q[i], 8'(expo), frac};
+        if (four) word[30:24] = {expo[3:0], frac[22:20]};
+        if (five) word[30:16] = {expo[4:0], frac[22:13]};
+        if (over && (four || five)) word[30:16] = {4'hf, top7_q[i], 8'd0};
+        if (four && over && top7_q[i][0]) word[31] = 1'b0;  // the only NaN of e4m3
+        res[i*32+:32] = word;
+        if (!four && !five) over = expo == ExpMax;
+        over8_q[i] = over && !exact7_q[i];
+        lost8_q[i] = lost7_q[i];
+      end
+      res_o <= res;
+    end
+
+    if (valid_q[6]) begin
+      automatic back_t back = back_q[6];
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic shift = !sum6_q[i][SumW-1] && rest6_q[i];
+        automatic sum_t sum = shift ? sum6_q[i] << 1 : sum6_q[i];
+        automatic logic hidden = sum[SumW-1];
+        automatic logic even, half, below;
+        // Exponent - {shift6_q, shift}, the last bit as (missing) carry.
+        automatic logic [ExpW:0] left =
+            {exp6_q[i], 1'b1} + {(ExpW - 5)'('1), ~shift6_q[i], 1'b1, !shift};
+        automatic logic fixed = over6_q[i] || spec6_q[i];
+        automatic logic clamp = back.saturate && !nan6_q[i];
+        automatic logic odd;
+        {odd, half, below} = cut(sum, sticky6_q[i], back.fmt);
+        lost7_q[i]   = (half || below) && !spec6_q[i];
+        frac7_q[i]   = sum[SumW-2:3];
+        if (back.odd && (half || below)) frac7_q[i][0] = 1'b1;
+        if (fixed) frac7_q[i] = {nan6_q[i], {(FracW - 1) {1'b0}}};
+        // Without a hidden bit the number is subnormal or zero: field 0.
+        exp7_q[i]    = fixed ? ExpMax : !hidden ? '0 : left[ExpW:1];
+        hidden7_q[i] = hidden && !fixed;
+        up7_q[i]     = back.round & {5{half && (odd || below) && !back.odd && !fixed}};
+        sign7_q[i]   = sign6_q[i] && !nan6_q[i];
+        // e4m3: 7f, or 7e; others: infinity, NaN, or the largest e5m2.
+        if (back.round[FmtE4m3]) top7_q[i] = {2'b11, !clamp};
+        else top7_q[i] = clamp ? 3'b011 : {1'b1, nan6_q[i], 1'b0};
+        exact7_q[i] = spec6_q[i] && (nan6_q[i] || !(back.saturate || back.round[FmtE4m3]));
+      end
+    end
+
+    if (valid_q[5]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [1:0] steps = pairs(sum5_q[i][SumW-1-:6], rest5_q[i], exp5_q[i][2:1]);
+        sum6_q[i]    = sum5_q[i] << {steps, 1'b0};
+        shift6_q[i]  = {groups5_q[i], steps};
+        rest6_q[i]   = rest5_q[i] || exp5_q[i][2:0] != {steps, 1'b0};
+        exp6_q[i]    = exp5_q[i];
+        sticky6_q[i] = sticky5_q[i];
+        sign6_q[i]   = sign5_q[i];
+        over6_q[i]   = over5_q[i];
+        spec6_q[i]   = spec5_q[i];
+        nan6_q[i]    = nan5_q[i];
+      end
+    end
+
+    if (valid_q[4]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [1:0] steps = groups(sum4_q[i], exp4_q[i][ExpW-1:3]);
+        sum5_q[i]    = sum4_q[i] << {steps, 3'd0};
+        groups5_q[i] = steps;
+        rest5_q[i]   = exp4_q[i][ExpW-1:3] != (ExpW - 3)'(steps);
+        exp5_q[i]    = exp4_q[i];
+        sticky5_q[i] = sticky4_q[i];
+        sign5_q[i]   = sign4_q[i] && !(sub4_q[i] && sum4_q[i] == '0);  // x - x = +0
+        // A product comes with the exponent of its highest bit, up to ExpMax.
+        over5_q[i]   = exp4_q[i][ExpW-1:1] == '1 &&
+                       (exp4_q[i][0] ? sum4_q[i][SumW-2] : sum4_q[i][SumW-1]);
+        spec5_q[i]   = spec4_q[i];
+        nan5_q[i]    = nan4_q[i];
+      end
+    end
+
+    if (valid_q[3]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic aln_t sml;
+        automatic logic sticky;
+        automatic logic [SumW:0] wide;
+        {sml, sticky} = shift_fine(sml3_q[i], fine3_q[i]);
+        sticky |= sticky3_q[i];
+        // What fell out belongs to the subtrahend: it takes the place of the + 1 of its complement.
+        wide = {1'b0, big3_q[i], 2'b00, 1'b1} +
+               {{1'b0, sml} ^ {SumW{sub3_q[i]}}, sub3_q[i] && !sticky};
+        sum4_q[i]    = wide[SumW:1];
+        sticky4_q[i] = sticky;
+        exp4_q[i]    = exp3_q[i];
+        sign4_q[i]   = sign3_q[i];
+        sub4_q[i]    = sub3_q[i];
+        spec4_q[i]   = spec3_q[i];
+        nan4_q[i]    = nan3_q[i];
+      end
+    end
+
+    if (valid_q[2]) begin
+      automatic exp_t delta = exp_t'({back_q[2].delta, 3'd0});
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        {sml3_q[i], sticky3_q[i]} = shift_coarse(sml2_q[i], diff2_q[i]);
+        if (Mul) sticky3_q[i] |= below2_q[i];
+        fine3_q[i] = diff2_q[i][2:0];
+        big3_q[i]  = big2_q[i];
+        exp3_q[i]  = exp2_q[i] + delta;
+        sign3_q[i] = sign2_q[i];
+        sub3_q[i]  = sub2_q[i];
+        spec3_q[i] = spec2_q[i];
+        nan3_q[i]  = nan2_q[i];
+      end
+    end
+
+    if (merge) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic [30:0] high = mhigh6_q[i] + 31'(mlow6_q[i][40:17]);
+        // Below the smallest exponent: shifted right by the difference.
+        automatic logic tiny = !mdiff6_q[i][ProdExpW-1];
+        automatic logic over = !tiny && mexp6_q[i][ExpW];
+        big2_q[i]   = '0;
+        sml2_q[i]   = {high[30] || over, high[29:5]};
+        below2_q[i] = {high[4:0], mlow6_q[i][16:0]} != '0;
+        exp2_q[i]   = tiny ? exp_t'(1) : mexp6_q[i][ExpW-1:0] | {ExpW{over}};
+        diff2_q[i]  = !tiny ? '0 : mdiff6_q[i][ExpW-1:0] | {ExpW{mdiff6_q[i][ExpW]}};
+        sub2_q[i]   = 1'b0;
+        {invalid2_q[i], sign2_q[i], spec2_q[i], nan2_q[i]} = mkind6_q[i];
+      end
+    end
+
+    if (Mul && mul_q[5]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        mlow6_q[i]  = mlow5_q[i];
+        mhigh6_q[i] = 31'(msml5_q[i]) * 31'(mbig5_q[i]);
+        mexp6_q[i]  = mexp5_q[i];
+        mdiff6_q[i] = prod_exp_t'(1) - mexp5_q[i];
+        mkind6_q[i] = mkind5_q[i];
+      end
+    end
+
+    if (Mul && mul_q[4]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        mlow5_q[i]  = 41'(msml4_q[i]) * 41'(mbig4_q[i][16:0]);
+        msml5_q[i]  = msml4_q[i];
+        mbig5_q[i]  = mbig4_q[i][23:17];
+        mexp5_q[i]  = mexp4_q[i] - prod_exp_t'(mshift4_q[i]);
+        mkind5_q[i] = mkind4_q[i];
+      end
+    end
+
+    if (Mul && mul_q[3]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic logic last = !msml3_q[i][FracW];
+        automatic logic invalid = mkind3_q[i][1] && !mkind3_q[i][0] && mzero3_q[i];
+        mbig4_q[i]   = mbig3_q[i];
+        msml4_q[i]   = last ? msml3_q[i] << 1 : msml3_q[i];
+        mshift4_q[i] = {mshift3_q[i], last};
+        mexp4_q[i]   = mexp3_q[i] + bias3_q;
+        mkind4_q[i]  = {invalid, mkind3_q[i][2:1], mkind3_q[i][0] || invalid};
+      end
+    end
+
+    if (Mul && mul_q[2]) begin
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        {msml3_q[i], mshift3_q[i]} = normalise(msml2_q[i]);
+        mbig3_q[i]  = mbig2_q[i];
+        mzero3_q[i] = msml2_q[i] == '0;
+        mexp3_q[i]  = mexp2_q[i];
+        mkind3_q[i] = mkind2_q[i];
+      end
+    end
+
+    if (v1_q) begin
+      automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
+      automatic logic convert = Convert && cmd1_q.op == FloatConvert;
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic order_t order = order1_q[i];
+        automatic logic use_a = take_a(cmd1_q.op, cmd1_q.propagate_nan, order);
+        automatic val_t big = use_a ? a1_q[i] : b1_q[i];
+        automatic val_t sml = use_a ? b1_q[i] : a1_q[i];
+        automatic logic bnz = use_a ? anz1_q[i] : bnz1_q[i];
+        automatic logic snz = use_a ? bnz1_q[i] : anz1_q[i];
+        automatic logic spec = use_a ? aspec1_q[i] : bspec1_q[i];
+        automatic logic nan = use_a ? order.a_nan : order.b_nan;
+        automatic logic unlike = order.a_neg != order.b_neg;
+        if (mul_in) begin
+          automatic exp_t aexp = {a1_q[i].expo[ExpW-1:1], a1_q[i].expo[0] || !anz1_q[i]};
+          automatic exp_t bexp = {b1_q[i].expo[ExpW-1:1], b1_q[i].expo[0] || !bnz1_q[i]};
+          mbig2_q[i]  = {bnz, big.frac};
+          msml2_q[i]  = {snz, sml.frac};
+          mexp2_q[i]  = prod_exp_t'({1'b0, aexp}) + prod_exp_t'({1'b0, bexp});
+          mkind2_q[i] = {unlike, spec, nan};
+        end else begin
+          // The zero that a conversion adds has an exponent, but no hidden bit.
+          automatic logic bhidden = bnz && !(convert && !use_a);
+          automatic logic shidden = snz && !(convert && use_a);
+          automatic logic invalid = cmd1_q.op == FloatSum && unlike && aspec1_q[i] && bspec1_q[i] &&
+                                    !order.a_nan && !order.b_nan;
+          big2_q[i]     = {bhidden, big.frac};
+          sml2_q[i]     = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
+          below2_q[i]   = 1'b0;
+          exp2_q[i]     = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
+          // One less when only the smaller one is subnormal; one carry chain.
+          diff2_q[i]    = exp_t'(({1'b0, big.expo, 1'b1} + {1'b0, ~sml.expo, !(bnz && !snz)}) >> 1);
+          sign2_q[i]    = big.neg;
+          sub2_q[i]     = cmd1_q.op == FloatSum && unlike;
+          spec2_q[i]    = spec;
+          nan2_q[i]     = nan || invalid;
+          invalid2_q[i] = invalid;
+        end
+      end
+    end
+
+    if (valid_i) begin
+      // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
+      // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
+      automatic logic convert = Convert && cmd_i.op == FloatConvert;
+      automatic logic [7:0] lowest = '0;
+      if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
+        lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
+      end
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic val_t a = expand(32'(a_i[i*Width+:Width]) << (32 - Width), cmd_i.from);
+        automatic val_t b = expand(32'(b_i[i*Width+:Width]) << (32 - Width), cmd_i.from);
+        automatic logic aspec, bspec;
+        if (cmd_i.use_acc) a = '{acc_i[i*32+31], acc_i[i*32+FracW+:ExpW], acc_i[i*32+:FracW]};
+        if (Mul && cmd_i.scalar) b = expand(scalar_i, FmtFp32);
+        if (convert) b = '{a.neg, exp_t'(lowest), '0};
+        aspec = a.expo == ExpMax;
+        bspec = b.expo == ExpMax;
+        a1_q[i]     = a;
+        b1_q[i]     = b;
+        anz1_q[i]   = a.expo != '0;
+        bnz1_q[i]   = b.expo != '0;
+        aspec1_q[i] = aspec;
+        bspec1_q[i] = bspec;
+        order1_q[i] = '{
+            a_ge: {a.expo, a.frac} >= {b.expo, b.frac},
+            a_neg: a.neg,
+            b_neg: b.neg,
+            a_nan: aspec && a.frac != '0,
+            b_nan: bspec && b.frac != '0
+        };
+      end
+    end
+  end
+
+  // ---- flags ------------------------------------------------------------------------------------
+  // Marks of live lanes and what was invalid, beside the lanes; index = stage.
+  logic [Lanes-1:0] live1_q;
+  logic [Lanes-1:0] live_q     [2:FloatLatency];
+  logic [Lanes-1:0] mul_live_q [2:MulStages+1];
+  logic [FloatLatency:3] invalid_q;
+
+  always_ff @(posedge clk_i) begin
+    live1_q   <= live_i;
+    live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
+    for (int unsigned i = 3; i <= FloatLatency; i++) live_q[i] <= live_q[i-1];
+    mul_live_q[2] <= live1_q;
+    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_live_q[i] <= mul_live_q[i-1];
+    if (rst_i) begin
+      invalid_q <= '0;
+      flags_o   <= '0;
+    end else begin
+      invalid_q <= {invalid_q[FloatLatency-1:3], valid_q[2] && (invalid2_q & live_q[2]) != '0};
+      flags_o.invalid  <= invalid_q[FloatLatency];
+      flags_o.overflow <= valid_o && (over8_q & live_q[FloatLatency]) != '0;
+      flags_o.inexact  <= valid_o && ((over8_q | lost8_q) & live_q[FloatLatency]) != '0;
+    end
+  end
+
+  `WEFT_ASSERT(NoCollision, !(merge && v1_q && !mul_in));
+  `WEFT_IMPLIES(ServedStep, valid_i, cmd_i.op inside {FloatSum, FloatMax, FloatMin} || (Convert &&
+                (cmd_i.op == FloatConvert || (Mul && cmd_i.op == FloatMul))));
+
 endmodule
 
 `default_nettype wire

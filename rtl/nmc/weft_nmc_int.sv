@@ -27,7 +27,7 @@ module weft_nmc_int
   logic [31:0] b_q   [Lanes];
   logic [31:0] sum_q [Lanes];  // a + b, or a - b for max and min
 
-  // Last stage first, with blocking assignments to the arrays, for the reasons of weft_nmc_fadd.
+  // Last stage first, with blocking assignments to the arrays, for the reasons of weft_nmc_float.
   always_ff @(posedge clk_i) begin
     if (rst_i) valid_q <= 1'b0;
     else valid_q <= valid_i;

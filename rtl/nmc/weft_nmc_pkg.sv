@@ -17,8 +17,9 @@ package weft_nmc_pkg;
   localparam int unsigned NmcJobs = 32;  // requests between decoder and completion
   localparam int unsigned JobW = $clog2(NmcJobs);
 
-  // Cycles from operands to result.
-  localparam int unsigned FpLatency = 9;
+  // Cycles from operands to result: floats, their products, integers.
+  localparam int unsigned FloatLatency = 8;
+  localparam int unsigned FloatMulLatency = 13;
   localparam int unsigned IntLatency = 2;
 
   typedef logic [BeatAddrW-1:0] beat_addr_t;
@@ -68,23 +69,21 @@ package weft_nmc_pkg;
     logic inexact;
   } float_flags_t;
 
-  // Cycles from operands to result: products, and everything else.
-  localparam int unsigned FloatLatency = 8;
-  localparam int unsigned FloatMulLatency = 13;
-
-  // Smallest normal number: 2^(1 - bias).
+  // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7.
+  function automatic logic float_exp5(float_fmt_e fmt);
+    return fmt == FmtFp16 || fmt == FmtE5m2;
+  endfunction
+  function automatic logic float_exp8(float_fmt_e fmt);
+    return fmt == FmtFp32 || fmt == FmtBf16;
+  endfunction
   function automatic logic [7:0] float_bias(float_fmt_e fmt);
-    unique case (fmt)
-      FmtE4m3: return 8'd7;
-      FmtFp16, FmtE5m2: return 8'd15;
-      default: return 8'd127;
-    endcase
+    return fmt == FmtE4m3 ? 8'd7 : float_exp5(fmt) ? 8'd15 : 8'd127;
   endfunction
 
-  // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`: it goes to the
-  // accumulator (with odd), and a conversion follows.
+  // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`, whose exponents
+  // reach less far: it goes to the accumulator (with odd), and a conversion follows.
   function automatic logic float_needs_convert(float_fmt_e from, float_fmt_e to);
-    return float_bias(to) < float_bias(from);
+    return (float_exp8(from) && !float_exp8(to)) || (float_exp5(from) && to == FmtE4m3);
   endfunction
 
   // What the lanes do with a pair of beats.

@@ -48,7 +48,7 @@ module weft_nmc_seq
 
   localparam int unsigned CreditW = $clog2(Credits + 1);
   // Steps that must lie between a floating-point beat and an integer beat.
-  localparam int unsigned Skew = FpLatency - IntLatency;
+  localparam int unsigned Skew = FloatLatency - IntLatency;
 
   logic          job_valid, job_ready;
   nmc_seq_job_t  job;

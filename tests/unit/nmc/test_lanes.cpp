@@ -17,8 +17,8 @@ constexpr unsigned kWords = 32;
 
 // lane_cmd_t, most significant first: op (2), fp, bf16.
 uint8_t command(Dtype type, Redop op) {
-  return static_cast<uint8_t>(static_cast<unsigned>(op) << 2 | (type != Dtype::INT32) << 1 |
-                              (type == Dtype::BFLOAT16));
+  const unsigned code = op == Redop::SUM ? 0 : op == Redop::MAX ? 1 : op == Redop::MIN ? 2 : 3;
+  return static_cast<uint8_t>(code << 2 | (type != Dtype::INT32) << 1 | (type == Dtype::BFLOAT16));
 }
 
 struct Beat {
@@ -148,7 +148,7 @@ TEST_CASE("lanes: an integer beat close behind a floating-point one is refused",
   bench->cmd_i = command(Dtype::FLOAT32, Redop::SUM);
   bench.tick();
   bench->valid_i = 0;
-  bench.ticks(6);  // one more would do
+  bench.ticks(5);  // one more would do
   bench->valid_i = 1;
   bench->cmd_i = command(Dtype::INT32, Redop::SUM);
   bench.tick();
