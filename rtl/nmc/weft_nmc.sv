@@ -19,7 +19,8 @@ module weft_nmc
 #(
     parameter int unsigned ReadDepth = 512,  // beats a source may have in flight and waiting
     parameter int unsigned WriteDepth = 32,  // beats between lanes and write channel
-    parameter int unsigned QueueDepth = 8    // requests waiting in front
+    parameter int unsigned QueueDepth = 8,   // requests waiting in front
+    parameter bit          Products   = 1'b1 // PROD, AVG and PREMUL_SUM of floats
 ) (
     input  wire                  clk_i,
     input  wire                  rst_i,
@@ -86,13 +87,13 @@ module weft_nmc
   );
 
   logic           job_valid, job_ready, job_work, decode_busy;
-  nmc_read_job_t  job_read_a, job_read_b;
-  nmc_seq_job_t   job_seq;
+  nmc_job_t       job;
   nmc_write_job_t job_write;
   nmc_done_job_t  job_done;
-  logic [3:0]     jobs_ready;  // of the engines; never full while the tracker takes a job
 
-  weft_nmc_decode u_decode (
+  weft_nmc_decode #(
+      .Products(Products)
+  ) u_decode (
       .clk_i,
       .rst_i,
       .req_valid_i(req_valid),
@@ -101,29 +102,57 @@ module weft_nmc
       .job_valid_o(job_valid),
       .job_ready_i(job_ready),
       .work_o     (job_work),
-      .read_a_o   (job_read_a),
-      .read_b_o   (job_read_b),
-      .seq_o      (job_seq),
+      .job_o      (job),
       .write_o    (job_write),
       .done_o     (job_done),
       .busy_o     (decode_busy)
   );
 
-  wire give = job_valid && job_ready;
-  wire give_work = give && job_work;
+  // A job is known to the write engine and the tracker before its first pass, and stays in the
+  // decoder up to its last one.
+  logic done_ready, write_ready, split_done;
+  logic known_q;
+  wire  give = job_valid && !known_q && done_ready;
+  wire  give_work = give && job_work;
+
+  assign job_ready = job_work ? split_done : give;
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i) known_q <= 1'b0;
+    else known_q <= (known_q || give_work) && !job_ready;
+  end
+
+  logic          pass_valid;
+  nmc_pass_t     pass;
+  nmc_read_job_t pass_read_a, pass_read_b;
+  logic [2:0]    takers_ready;
+  wire           pass_give = pass_valid && takers_ready == '1;
+
+  weft_nmc_pass u_pass (
+      .clk_i,
+      .rst_i,
+      .job_valid_i (job_valid && job_work && (known_q || done_ready)),
+      .job_ready_o (split_done),
+      .job_i       (job),
+      .pass_valid_o(pass_valid),
+      .pass_ready_i(takers_ready == '1),
+      .pass_o      (pass),
+      .read_a_o    (pass_read_a),
+      .read_b_o    (pass_read_b)
+  );
 
   // ---- sources ----------------------------------------------------------------------------------
   logic            a_valid, a_ready, a_err, b_valid, b_ready, b_err;
-  logic [NmcW-1:0] a_beat, b_beat, a_turned, b_turned;
+  logic [NmcW-1:0] a_beat, b_beat, a_window, b_window;
 
   weft_nmc_read #(
       .Depth(ReadDepth)
   ) u_read_a (
       .clk_i,
       .rst_i,
-      .job_valid_i  (give_work),
-      .job_ready_o  (jobs_ready[0]),
-      .job_i        (job_read_a),
+      .job_valid_i  (pass_give && pass.a.on),
+      .job_ready_o  (takers_ready[0]),
+      .job_i        (pass_read_a),
       .beat_valid_o (a_valid),
       .beat_ready_i (a_ready),
       .beat_data_o  (a_beat),
@@ -144,9 +173,9 @@ module weft_nmc
   ) u_read_b (
       .clk_i,
       .rst_i,
-      .job_valid_i  (give_work && job_seq.two),
-      .job_ready_o  (jobs_ready[1]),
-      .job_i        (job_read_b),
+      .job_valid_i  (pass_give && pass.b.on),
+      .job_ready_o  (takers_ready[1]),
+      .job_i        (pass_read_b),
       .beat_valid_o (b_valid),
       .beat_ready_i (b_ready),
       .beat_data_o  (b_beat),
@@ -162,21 +191,32 @@ module weft_nmc
       .m_axi_rready (m_axi_b_rready)
   );
 
-  // ---- datapath: sequencer -> rotators (2 cycles) -> lanes --------------------------------------
-  logic            step_first, step_emit, lane_valid, lane_err, credit;
-  logic            out_valid, out_err;
-  logic [NmcW-1:0] out_data;
-  offs_t           rot_a, rot_b;
-  lane_cmd_t       lane_cmd;
+  // ---- datapath: sequencer -> rotators (2 cycles) -> lanes -> gather ----------------------------
+  logic              emit_a, emit_b, use_acc, use_kept, at_edge, lane_valid, credit;
+  offs_t             at_a, at_b, lo, hi;
+  nmc_layout_t       layout;
+  logic [ChunkW-1:0] acc_index;
+  logic              look;  // a step was taken one cycle ago
+  lane_cmd_t         lane_cmd;
+  lane_tag_t         lane_tag, result_tag;
+  logic [63:0]       lane_scalar;
+
+  localparam int unsigned Words = NmcW / 32;
+  logic [Words-1:0]   wide_live, half_live;
+  logic [2*Words-1:0] byte_live;
+  logic               result_valid, beat_valid, beat_err, beat_ends;
+  logic [NmcW-1:0]    wide, half, beat_data;
+  logic [2*NmcW-1:0]  bytes;
+  float_flags_t       result_flags, job_flags, cpl_flags;
 
   weft_nmc_seq #(
       .Credits(WriteDepth)
   ) u_seq (
       .clk_i,
       .rst_i,
-      .job_valid_i  (give_work),
-      .job_ready_o  (jobs_ready[2]),
-      .job_i        (job_seq),
+      .pass_valid_i (pass_give),
+      .pass_ready_o (takers_ready[2]),
+      .pass_i       (pass),
       .a_valid_i    (a_valid),
       .a_ready_o    (a_ready),
       .a_err_i      (a_err),
@@ -184,53 +224,107 @@ module weft_nmc
       .b_ready_o    (b_ready),
       .b_err_i      (b_err),
       .credit_i     (credit),
-      .first_o      (step_first),
-      .emit_o       (step_emit),
-      .rot_a_o      (rot_a),
-      .rot_b_o      (rot_b),
+      .emit_a_o     (emit_a),
+      .emit_b_o     (emit_b),
+      .at_a_o       (at_a),
+      .at_b_o       (at_b),
+      .look_o       (look),
+      .layout_o     (layout),
+      .acc_index_o  (acc_index),
+      .use_acc_o    (use_acc),
+      .use_kept_o   (use_kept),
+      .edge_o       (at_edge),
+      .lo_o         (lo),
+      .hi_o         (hi),
       .lane_valid_o (lane_valid),
       .lane_cmd_o   (lane_cmd),
-      .lane_err_o   (lane_err),
+      .lane_tag_o   (lane_tag),
+      .lane_scalar_o(lane_scalar),
+      .active_o     (cnt_o.active),
       .stall_read_o (cnt_o.stall_read),
       .stall_write_o(cnt_o.stall_write)
   );
 
   weft_nmc_rot u_rot_a (
       .clk_i,
-      .push_i (a_ready),
-      .emit_i (step_emit),
-      .first_i(step_first),
-      .rot_i  (rot_a),
-      .beat_i (a_beat),
-      .beat_o (a_turned)
+      .rst_i,
+      .push_i  (a_ready),
+      .emit_i  (emit_a),
+      .at_i    (at_a),
+      .beat_i  (a_beat),
+      .layout_i(layout),
+      .window_o(a_window)
   );
 
   weft_nmc_rot u_rot_b (
       .clk_i,
-      .push_i (b_ready),
-      .emit_i (step_emit),
-      .first_i(step_first),
-      .rot_i  (rot_b),
-      .beat_i (b_beat),
-      .beat_o (b_turned)
+      .rst_i,
+      .push_i  (b_ready),
+      .emit_i  (emit_b),
+      .at_i    (at_b),
+      .beat_i  (b_beat),
+      .layout_i(layout),
+      .window_o(b_window)
   );
 
-  weft_nmc_lanes u_lanes (
+  weft_nmc_live u_live (
+      .clk_i,
+      .valid_i (look),
+      .layout_i(layout),
+      .edge_i  (at_edge),
+      .lo_i    (lo),
+      .hi_i    (hi),
+      .wide_o  (wide_live),
+      .half_o  (half_live),
+      .byte_o  (byte_live)
+  );
+
+  weft_nmc_lanes #(
+      .Products(Products)
+  ) u_lanes (
       .clk_i,
       .rst_i,
-      .valid_i(lane_valid),
-      .cmd_i  (lane_cmd),
-      .err_i  (lane_err),
-      .a_i    (a_turned),
-      .b_i    (b_turned),
-      .valid_o(out_valid),
-      .err_o  (out_err),
-      .data_o (out_data)
+      .use_acc_i  (use_acc),
+      .use_kept_i (use_kept),
+      .layout_i   (layout),
+      .index_i    (acc_index),
+      .valid_i    (lane_valid),
+      .cmd_i      (lane_cmd),
+      .tag_i      (lane_tag),
+      .scalar_i   (lane_scalar),
+      .wide_live_i(wide_live),
+      .half_live_i(half_live),
+      .byte_live_i(byte_live),
+      .a_i        (a_window),
+      .b_i        (b_window),
+      .valid_o    (result_valid),
+      .tag_o      (result_tag),
+      .wide_o     (wide),
+      .half_o     (half),
+      .byte_o     (bytes),
+      .flags_o    (result_flags)
+  );
+
+  weft_nmc_gather u_gather (
+      .clk_i,
+      .rst_i,
+      .valid_i     (result_valid),
+      .tag_i       (result_tag),
+      .wide_i      (wide),
+      .half_i      (half),
+      .byte_i      (bytes),
+      .flags_i     (result_flags),
+      .beat_valid_o(beat_valid),
+      .beat_data_o (beat_data),
+      .beat_err_o  (beat_err),
+      .ends_o      (beat_ends),
+      .flags_o     (job_flags)
   );
 
   // ---- destination ------------------------------------------------------------------------------
-  logic            b_bad, read_bad, done_busy;
-  logic [JobW-1:0] b_bad_idx, read_bad_idx;
+  logic            b_bad, done_busy;
+  logic [JobW-1:0] b_bad_idx, note_idx;
+  nmc_note_t       note;
 
   weft_nmc_write #(
       .Depth(WriteDepth)
@@ -238,16 +332,17 @@ module weft_nmc
       .clk_i,
       .rst_i,
       .job_valid_i   (give_work),
-      .job_ready_o   (jobs_ready[3]),
+      .job_ready_o   (write_ready),
       .job_i         (job_write),
-      .beat_valid_i  (out_valid),
-      .beat_data_i   (out_data),
-      .beat_err_i    (out_err),
+      .beat_valid_i  (beat_valid),
+      .beat_data_i   (beat_data),
+      .beat_err_i    (beat_err),
+      .beat_flags_i  (job_flags),
       .credit_o      (credit),
       .b_err_i       (b_bad),
       .b_err_idx_i   (b_bad_idx),
-      .read_err_o    (read_bad),
-      .read_err_idx_o(read_bad_idx),
+      .note_o        (note),
+      .note_idx_o    (note_idx),
       .m_axi_awaddr  (m_axi_w_awaddr),
       .m_axi_awlen   (m_axi_w_awlen),
       .m_axi_awvalid (m_axi_w_awvalid),
@@ -262,11 +357,11 @@ module weft_nmc
   weft_nmc_done u_done (
       .clk_i,
       .rst_i,
-      .job_valid_i   (job_valid),
-      .job_ready_o   (job_ready),
+      .job_valid_i   (job_valid && !known_q),
+      .job_ready_o   (done_ready),
       .job_i         (job_done),
-      .read_err_i    (read_bad),
-      .read_err_idx_i(read_bad_idx),
+      .note_i        (note),
+      .note_idx_i    (note_idx),
       .b_err_o       (b_bad),
       .b_err_idx_o   (b_bad_idx),
       .m_axi_bresp   (m_axi_w_bresp),
@@ -275,6 +370,7 @@ module weft_nmc
       .cpl_valid_o,
       .cpl_ready_i,
       .cpl_o,
+      .flags_o       (cpl_flags),
       .busy_o        (done_busy)
   );
 
@@ -283,8 +379,11 @@ module weft_nmc
   assign cnt_o.request = req_valid_i && req_ready_o;
   assign cnt_o.done    = cpl_valid_o && cpl_ready_i;
   assign cnt_o.error   = cnt_o.done && cpl_o.status != ErrOk;
+  assign {cnt_o.invalid, cnt_o.overflow, cnt_o.inexact} = cpl_flags & {3{cnt_o.done}};
 
-  `WEFT_IMPLIES(EnginesTakeJobs, give_work, jobs_ready == '1);
+  // The write engine has room for every job that the tracker lets in.
+  `WEFT_IMPLIES(WriteTakesJobs, give_work, write_ready);
+  `WEFT_IMPLIES(EndsWithBeat, beat_ends, beat_valid);
 
 endmodule
 

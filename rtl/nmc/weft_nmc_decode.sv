@@ -2,10 +2,10 @@
 //
 // First stage of the reducer: checks a request and works out once what the engines behind need.
 //
-// Valid/ready in and out, latency 2 cycles, 1 request a cycle. A request with an unknown type or
-// operation, misaligned for its type, or running over the end of the address space leaves with its
-// error and no work; so does one of length 0, without an error. Copies take any byte alignment.
-// Does not know regions or rights: the engine has checked those before.
+// Valid/ready in and out, latency 3 cycles, 1 request a cycle. A request that weft_nmc_check refuses,
+// or of which a source or the destination runs over the end of the address space, leaves with its
+// error and no work; so does one of length 0, without an error. Does not know regions or rights: the
+// engine has checked those before.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -13,65 +13,137 @@ module weft_nmc_decode
   import weft_wire_pkg::*;
   import weft_pkg::*;
   import weft_nmc_pkg::*;
-(
+#(
+    parameter bit Products = 1'b1
+) (
     input  wire                   clk_i,
     input  wire                   rst_i,
     // Requests.
     input  wire                   req_valid_i,
     output logic                  req_ready_o,
     input  wire nmc_req_t         req_i,
-    // Jobs, all five of one request in the same cycle; `work_o` tells whether there is anything to
-    // do beyond `done_o`, `work_o && seq_o.two` whether the second source is read.
+    // Jobs, all three of one request in the same cycle; `work_o` tells whether there is anything to
+    // do beyond `done_o`.
     output logic                  job_valid_o,
     input  wire                   job_ready_i,
     output logic                  work_o,
-    output nmc_read_job_t         read_a_o,
-    output nmc_read_job_t         read_b_o,
-    output nmc_seq_job_t          seq_o,
+    output nmc_job_t              job_o,
     output nmc_write_job_t        write_o,
     output nmc_done_job_t         done_o,
     output logic                  busy_o   // a request is here
 );
 
-  // Stage 1 adds the length to addresses and offsets, stage 2 rounds the sums up to whole beats and
-  // pages and judges.
+  // ---- stage 1: what kind of work it is, sizes --------------------------------------------------
   typedef struct packed {
     nmc_req_t    req;
-    logic [64:0] stop0;   // first address behind src0, src1, dst; bit 64: past the address space
-    logic [64:0] stop1;
-    logic [64:0] stop;
-    logic [32:0] bytes0;  // from the start of the first beat touched of src0, src1, dst ...
-    logic [32:0] bytes1;
-    logic [32:0] bytes;
-    logic [32:0] page_bytes;  // ... and of the first 4 KB page of dst
-  } sums_t;
+    err_e        status;
+    nmc_layout_t layout;
+    logic        copy;
+    offs_t       lead;     // bytes of a source that the first result window has before its start
+    span_t       bytes_m1; // bytes of a source - 1
+    logic [31:0] len_m1;
+    logic [5:0]  top_source;  // index of the highest source counted from src1
+  } kind_t;
 
-  sums_t           sums_q;
-  logic            sums_valid_q, valid_q;
-  logic [JobW-1:0] idx_q;
-
-  wire job_take = !valid_q || job_ready_i;
-  assign job_valid_o = valid_q;
-  assign busy_o      = sums_valid_q || valid_q;
-  assign req_ready_o = !sums_valid_q || job_take;
-
-  function automatic logic [32:0] bytes_from(logic [11:0] offs, logic [31:0] len);
-    return 33'(len) + 33'(offs);
+  function automatic logic [2:0] element_bits(shape_e shape);  // log2 of the elements of a step
+    unique case (shape)
+      Wide8:   return 3'd3;
+      Wide16:  return 3'd4;
+      default: return 3'd5;
+    endcase
   endfunction
 
-  function automatic sums_t sums_of(nmc_req_t req);
+  function automatic nmc_layout_t layout_of(nmc_req_t req, logic copy);
+    nmc_layout_t x;
+    logic native;
+    native = copy || (req.dtype == req.to && req.dtype != DtFloat64 &&
+                      !(req.redop inside {RedProd, RedAvg, RedPremulSum}));
+    if (native) x.shape = Native;
+    else if (req.dtype == DtFloat64 || req.to == DtFloat64) x.shape = Wide8;
+    else x.shape = (req.dtype[1:0] == 2'd3 || req.to[1:0] == 2'd3) ? Wide16 : Wide32;
+    x.parts  = native && !copy && req.dtype[3] && !req.to[1];
+    x.from   = req.dtype[1:0];
+    x.to     = req.to[1:0];
+    x.window = native ? 3'(OffsW) : element_bits(x.shape) + 3'(x.from);
+    x.result = native ? 3'(OffsW) : element_bits(x.shape) + 3'(x.to);
+    return x;
+  endfunction
+
+  // Bytes of a source that correspond to x + 1 bytes of the result, less one.
+  function automatic span_t scaled_m1(logic [31:0] x, logic [1:0] from, logic [1:0] to);
+    unique case ({1'b0, from} - {1'b0, to})
+      3'd1:    return {{(SpanW - 33) {1'b0}}, x, 1'b1};
+      3'd2:    return {{(SpanW - 34) {1'b0}}, x, 2'b11};
+      3'd3:    return {{(SpanW - 35) {1'b0}}, x, 3'b111};
+      -3'd1:   return {{(SpanW - 31) {1'b0}}, x[31:1]};
+      -3'd2:   return {{(SpanW - 30) {1'b0}}, x[31:2]};
+      -3'd3:   return {{(SpanW - 29) {1'b0}}, x[31:3]};
+      default: return {{(SpanW - 32) {1'b0}}, x};
+    endcase
+  endfunction
+
+  function automatic offs_t lead_of(offs_t dst, nmc_layout_t x);
+    offs_t elements;
+    elements = (dst & ~(offs_t'('1) << x.result)) >> x.to;
+    return elements << x.from;
+  endfunction
+
+  function automatic kind_t kind_of(nmc_req_t req, err_e status);
+    kind_t x;
+    x.req      = req;
+    x.status   = status;
+    x.copy     = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
+                 req.redop != RedAvg && req.redop != RedPremulSum));
+    x.layout   = layout_of(req, x.copy);
+    x.lead     = lead_of(req.dst[OffsW-1:0], x.layout);
+    x.len_m1   = req.len - 1'b1;
+    x.bytes_m1 = scaled_m1(x.len_m1, req.dtype[1:0], req.to[1:0]);
+    x.top_source = req.nsrc[5:0] - ((req.own + 8'd1 == req.nsrc) ? 6'd2 : 6'd1);
+    return x;
+  endfunction
+
+  // ---- stage 2: first windows, last bytes -------------------------------------------------------
+  typedef struct packed {
+    kind_t       kind;
+    addr_t       at0;         // first windows at src0 and src1
+    addr_t       at1;
+    span_t       span;
+    logic        over0;       // src0, dst run over the end
+    logic        over;
+    logic [64:0] last1;       // last byte of the source at src1
+    logic [34:0] far_lo;      // stride times top_source, in two parts
+    logic [34:0] far_hi;
+    logic [32:0] bytes;       // from the start of dst's first beat ...
+    logic [32:0] page_bytes;  // ... and of its first 4 KB page
+  } sums_t;
+
+  function automatic logic [34:0] times(logic [31:0] x, logic [2:0] n);
+    return (35'(x & {32{n[0]}}) + {2'd0, x & {32{n[1]}}, 1'b0}) + {1'd0, x & {32{n[2]}}, 2'd0};
+  endfunction
+
+  function automatic logic over_end(addr_t first, logic [64:0] bytes_m1);
+    logic [64:0] last;
+    last = 65'(first) + bytes_m1;
+    return last[64];
+  endfunction
+
+  function automatic sums_t sums_of(kind_t k);
     return '{
-        req: req,
-        stop0: 65'(req.src0) + 65'(req.len),
-        stop1: 65'(req.src1) + 65'(req.len),
-        stop: 65'(req.dst) + 65'(req.len),
-        bytes0: bytes_from(12'(req.src0[OffsW-1:0]), req.len),
-        bytes1: bytes_from(12'(req.src1[OffsW-1:0]), req.len),
-        bytes: bytes_from(12'(req.dst[OffsW-1:0]), req.len),
-        page_bytes: bytes_from(req.dst[11:0], req.len)
+        kind: k,
+        at0: k.req.src0 - addr_t'(k.lead),
+        at1: k.req.src1 - addr_t'(k.lead),
+        span: k.bytes_m1 + span_t'(k.lead) + 1'b1,
+        over0: over_end(k.req.src0, 65'(k.bytes_m1)),
+        over: over_end(k.req.dst, 65'(k.len_m1)),
+        last1: 65'(k.req.src1) + 65'(k.bytes_m1),
+        far_lo: times(k.req.stride, k.top_source[2:0]),
+        far_hi: times(k.req.stride, k.top_source[5:3]),
+        bytes: 33'(k.req.len) + 33'(k.req.dst[OffsW-1:0]),
+        page_bytes: 33'(k.req.len) + 33'(k.req.dst[11:0])
     };
   endfunction
 
+  // ---- stage 3: judge, and hand out jobs --------------------------------------------------------
   // Rounded up; as bit slices, so that each is one carry chain.
   function automatic beats_t beats_of(logic [32:0] bytes);
     return beats_t'(bytes[32:OffsW]) + beats_t'(bytes[OffsW-1:0] != '0);
@@ -81,12 +153,8 @@ module weft_nmc_decode
     return bytes[32:12] + BurstsW'(bytes[11:0] != '0);
   endfunction
 
-  function automatic nmc_align_t align_of(offs_t src, offs_t dst, logic [32:0] bytes);
-    return '{rot: dst - src, ahead: src > dst, beats: beats_of(bytes)};
-  endfunction
-
-  function automatic lane_op_e lane_op(logic two, redop_e op);
-    if (!two) return LaneCopy;
+  function automatic lane_op_e fold_of(logic copy, redop_e op);
+    if (copy) return LaneCopy;
     unique case (op)
       RedMax:  return LaneMax;
       RedMin:  return LaneMin;
@@ -94,73 +162,107 @@ module weft_nmc_decode
     endcase
   endfunction
 
-  // The end may be the end of the address space but not beyond. Meant for lengths above 0.
-  function automatic logic wraps(logic [64:0] stop);
-    return stop[64] && stop[63:0] != '0;
+  function automatic float_fmt_e format_of(dtype_e t);
+    unique case (t)
+      DtBfloat16:   return FmtBf16;
+      DtFloat16:    return FmtFp16;
+      DtFloat8E5m2: return FmtE5m2;
+      DtFloat8E4m3: return FmtE4m3;
+      default:      return FmtFp32;
+    endcase
   endfunction
 
-  wire nmc_req_t req = sums_q.req;
-  wire           two = req.nsrc == 8'd2;
-  // A copy has no second source and does not care about elements; with two sources every address
-  // and the length must be a multiple of the element.
-  wire           is_half = req.dtype == DtBfloat16;
-  wire     [1:0] low_bits = req.src0[1:0] | req.src1[1:0] | req.dst[1:0] | req.len[1:0];
-  wire offs_t    dst_offs = req.dst[OffsW-1:0];
-  err_e          status;
+  function automatic nmc_recipe_t recipe_of(kind_t k);
+    nmc_recipe_t x;
+    logic rounds;  // the last step of the fold cannot round to the result's type
+    x.copy          = k.copy;
+    x.fp            = k.req.dtype[3];
+    x.product       = k.req.redop == RedProd;
+    x.premul        = k.req.redop == RedPremulSum;
+    x.avg           = k.req.redop == RedAvg;
+    x.fold          = fold_of(k.copy, k.req.redop);
+    x.from          = format_of(k.req.dtype);
+    x.to            = format_of(k.req.to);
+    rounds          = !x.product && float_needs_convert(x.premul ? FmtFp32 : x.from, x.to);
+    x.tail          = x.fp && (x.avg || rounds);
+    x.propagate_nan = k.req.propagate_nan;
+    x.saturate      = k.req.saturate;
+    return x;
+  endfunction
 
-  always_comb begin
-    status = ErrOk;
-    if (!(req.dtype inside {DtFloat32, DtBfloat16, DtInt32}) || req.to != req.dtype) status = ErrBadType;
-    else if (!(req.redop inside {RedSum, RedMax, RedMin, RedCopy})) status = ErrBadRedop;
-    else if (req.propagate_nan || req.saturate || req.exact) status = ErrBadFlags;
-    else if (req.nsrc != 8'd1 && !two) status = ErrBadSources;
-    else if (req.own != 8'd0 || (two && (req.redop == RedCopy || req.stride != '0))) status = ErrBadSources;
-    else if (two && (low_bits[0] || (low_bits[1] && !is_half))) status = ErrBadAlign;
-    else if (wraps(sums_q.stop0) || wraps(sums_q.stop)) status = ErrBadLength;
-    else if (two && wraps(sums_q.stop1)) status = ErrBadLength;
-  end
+  err_e check;
+  weft_nmc_check #(
+      .Products(Products)
+  ) u_check (
+      .req_i,
+      .status_o(check)
+  );
 
-  wire work = status == ErrOk && req.len != '0;
+  kind_t           kind_q;
+  sums_t           sums_q;
+  logic            kind_valid_q, sums_valid_q, valid_q;
+  logic [JobW-1:0] idx_q;
+
+  wire job_take = !valid_q || job_ready_i;
+  wire sums_take = !sums_valid_q || job_take;
+  assign req_ready_o = !kind_valid_q || sums_take;
+  assign job_valid_o = valid_q;
+  assign busy_o      = kind_valid_q || sums_valid_q || valid_q;
+
+  wire nmc_req_t req = sums_q.kind.req;
+  wire     many = req.nsrc != 8'd1;
+  wire     empty = req.len == '0;
+  // Both parts and the carry of the sum show what lies beyond the end.
+  wire [65:0] far_last = 66'(sums_q.last1) + (66'(sums_q.far_lo) + {28'd0, sums_q.far_hi, 3'd0});
+  wire     over = sums_q.over0 || sums_q.over || (many && far_last[65:64] != '0);
+  wire     good = sums_q.kind.status == ErrOk && (empty || !over);
+  wire     work = good && !empty;
+  // The first source that has no other one beside it in its pass is source 1, but with premul 0.
+  wire     skips = req.redop != RedPremulSum;
 
   always_ff @(posedge clk_i) begin
-    if (req_valid_i && req_ready_o) sums_q <= sums_of(req_i);
+    if (req_valid_i && req_ready_o) kind_q <= kind_of(req_i, check);
+    if (kind_valid_q && sums_take) sums_q <= sums_of(kind_q);
 
     if (sums_valid_q && job_take) begin
-      work_o   <= work;
-      read_a_o <= '{addr: req.src0[63:OffsW], beats: beats_of(sums_q.bytes0)};
-      read_b_o <= '{addr: req.src1[63:OffsW], beats: beats_of(sums_q.bytes1)};
-      seq_o <= '{
-          cmd: '{
-              op: lane_op(two, req.redop),
-              fp: two && req.dtype != DtInt32,
-              bf16: is_half
-          },
-          two: two,
-          a: align_of(req.src0[OffsW-1:0], dst_offs, sums_q.bytes0),
-          b: align_of(req.src1[OffsW-1:0], dst_offs, sums_q.bytes1),
-          beats: beats_of(sums_q.bytes)
+      work_o <= work;
+      job_o <= '{
+          recipe: recipe_of(sums_q.kind),
+          layout: sums_q.kind.layout,
+          nsrc: req.nsrc[6:0],
+          own: req.own[5:0],
+          at0: sums_q.at0,
+          at1: sums_q.at1,
+          at_next: sums_q.at1 + (skips ? addr_t'(req.stride) : '0),
+          stride: req.stride,
+          lead: sums_q.kind.lead,
+          span: sums_q.span,
+          phase: 4'(req.dst[OffsW-1:0] >> sums_q.kind.layout.result),
+          scalar: req.scalar
       };
       write_o <= '{
           idx: idx_q,
           addr: req.dst[63:OffsW],
-          first: dst_offs,
+          first: req.dst[OffsW-1:0],
           last: sums_q.bytes[OffsW-1:0] - 1'b1,
           beats: beats_of(sums_q.bytes)
       };
       done_o <= '{
           idx: idx_q,
           tag: req.tag,
-          status: status,
+          status: (sums_q.kind.status == ErrOk && !good) ? ErrBadLength : sums_q.kind.status,
           bursts: work ? pages_of(sums_q.page_bytes) : '0
       };
     end
 
     if (rst_i) begin
+      kind_valid_q <= 1'b0;
       sums_valid_q <= 1'b0;
       valid_q      <= 1'b0;
       idx_q        <= '0;
     end else begin
-      if (req_ready_o) sums_valid_q <= req_valid_i;
+      if (req_ready_o) kind_valid_q <= req_valid_i;
+      if (sums_take) sums_valid_q <= kind_valid_q;
       if (job_take) valid_q <= sums_valid_q;
       if (sums_valid_q && job_take) idx_q <= idx_q + 1'b1;
     end

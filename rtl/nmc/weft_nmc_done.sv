@@ -21,9 +21,9 @@ module weft_nmc_done
     input  wire                 job_valid_i,
     output logic                job_ready_o,
     input  wire nmc_done_job_t  job_i,
-    // A read error reached this job's results.
-    input  wire                 read_err_i,
-    input  wire      [JobW-1:0] read_err_idx_i,
+    // What becomes known of a job's results, before its last write response.
+    input  wire nmc_note_t      note_i,
+    input  wire      [JobW-1:0] note_idx_i,
     // A write response of this job was an error.
     output logic                b_err_o,
     output logic     [JobW-1:0] b_err_idx_o,
@@ -31,10 +31,11 @@ module weft_nmc_done
     input  wire      [     1:0] m_axi_bresp,
     input  wire                 m_axi_bvalid,
     output logic                m_axi_bready,
-    // Completions.
+    // Completions, and what the steps of the request raised.
     output logic                cpl_valid_o,
     input  wire                 cpl_ready_i,
     output cpl_t                cpl_o,
+    output float_flags_t        flags_o,
     output logic                busy_o        // a job is here
 );
 
@@ -66,10 +67,12 @@ module weft_nmc_done
   state_e               state_q, state_d;
   logic   [BurstsW-1:0] left_q;
   logic                 one_left_q;
-  logic   [NmcJobs-1:0] failed_q;  // by job index
+  nmc_note_t            notes_q[NmcJobs];
+  nmc_note_t            note;  // of the oldest job
 
   wire response = m_axi_bvalid && m_axi_bready;
 
+  assign note         = notes_q[job.idx];
   assign m_axi_bready = state_q == StCount;
   assign b_err_o      = response && m_axi_bresp != 2'b00;
   assign b_err_idx_o  = job.idx;
@@ -97,22 +100,23 @@ module weft_nmc_done
     end
     if (state_q == StJudge) begin
       cpl_o.tag    <= job.tag;
-      cpl_o.status <= (job.status == ErrOk && failed_q[job.idx]) ? ErrMemError : job.status;
+      cpl_o.status <= (job.status == ErrOk && note.err) ? ErrMemError : job.status;
+      flags_o      <= note.flags;
     end
 
     if (rst_i) begin
-      state_q  <= StIdle;
-      failed_q <= '0;
+      state_q <= StIdle;
+      notes_q <= '{default: '0};
     end else begin
       state_q <= state_d;
-      if (job_pop) failed_q[job.idx] <= 1'b0;
-      if (read_err_i) failed_q[read_err_idx_i] <= 1'b1;
-      if (b_err_o) failed_q[job.idx] <= 1'b1;
+      if (note_i != '0) notes_q[note_idx_i] <= notes_q[note_idx_i] | note_i;
+      if (b_err_o) notes_q[job.idx].err <= 1'b1;
+      if (job_pop) notes_q[job.idx] <= '0;
     end
   end
 
   `WEFT_HOLD(CplHolds, cpl_valid_o, cpl_ready_i, cpl_o);
-  `WEFT_IMPLIES(ReadErrorInTime, read_err_i, !(job_pop && read_err_idx_i == job.idx));
+  `WEFT_IMPLIES(NoteInTime, note_i != '0, !(job_pop && note_idx_i == job.idx));
 
 endmodule
 

@@ -33,17 +33,18 @@ module weft_nmc_float
 #(
     parameter int unsigned Lanes   = 32,
     parameter int unsigned Width   = 32,
+    parameter int unsigned Pitch   = Width,  // bits from one lane's operands to the next lane's
     parameter bit          Convert = Width == 32,
     parameter bit          Mul     = Width == 32
 ) (
     input  wire                      clk_i,
     input  wire                      rst_i,
-    // A step. Lane i takes its Width bits of a_i and b_i, and word i of acc_i.
+    // A step. Lane i takes the low Width bits of its Pitch bits of a_i and b_i, and word i of acc_i.
     input  wire                      valid_i,
     input  wire  float_cmd_t         cmd_i,
     input  wire  [      Lanes-1:0]   live_i,
-    input  wire  [Lanes*Width-1:0]   a_i,
-    input  wire  [Lanes*Width-1:0]   b_i,
+    input  wire  [Lanes*Pitch-1:0]   a_i,
+    input  wire  [Lanes*Pitch-1:0]   b_i,
     input  wire  [   Lanes*32-1:0]   acc_i,
     input  wire  [           31:0]   scalar_i,
     // Its result: word i of lane i.
@@ -601,8 +602,8 @@ module weft_nmc_float
       end
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic val_t a = expand(32'(a_i[i*Width+:Width]) << (32 - Width), cmd_i.from);
-        automatic val_t b = expand(32'(b_i[i*Width+:Width]) << (32 - Width), cmd_i.from);
+        automatic val_t a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), cmd_i.from);
+        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), cmd_i.from);
         automatic logic aspec, bspec;
         if (cmd_i.use_acc) a = '{acc_i[i*32+31], acc_i[i*32+FracW+:ExpW], acc_i[i*32+:FracW]};
         if (Mul && cmd_i.scalar) b = expand(scalar_i, FmtFp32);

@@ -1,90 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of the reducer: one beat of operands in, one beat of results out, every cycle.
+// The arithmetic of the reducer: windows of two sources in, results out, one step a cycle, with the
+// accumulator in which a result may stay for a later step.
 //
-// 32 fp32 lanes, which also take the upper bf16 of each word, 32 bf16 lanes for the lower ones, and
-// 32 integer lanes, which also copy. No handshake; latency 9 cycles for floats, 3 for integers.
-// Who feeds the lanes must leave FloatLatency - IntLatency cycles between the last beat of a
-// floating-point job and the first beat of an integer job or copy (asserted here).
+//   wide   32 lanes of every float but fp64, one in each 32-bit word; products if Products
+//   half   32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
+//   int    integers, and copies of bits
+//
+// No handshake; latencies are lane_latency() of the step's class, and who feeds the lanes keeps results
+// in the order of their steps (asserted) and off places of the accumulator that are still to be written.
+// Results: tag_o tells where they go; those to the accumulator are already there. flags_o belongs to
+// the result of the cycle before.
+//
+// What joins later takes the slots of the others: lanes of 64 bits (fp64, int64) work on 64-bit words
+// 2w+1:2w of a_i, b_i and wide, in Wide8 steps only on the lower eight; an element that is smaller than
+// its word comes and leaves at its top. They need a class with its latency, operand a from the
+// accumulator with use_acc, valid and result like weft_nmc_int, flags one cycle behind like
+// weft_nmc_float, and of the live lanes wide_live_i.
 `default_nettype none
 `include "weft_assert.svh"
 
 module weft_nmc_lanes
   import weft_pkg::*;
   import weft_nmc_pkg::*;
-(
-    input  wire              clk_i,
-    input  wire              rst_i,
-    input  wire              valid_i,
-    input  wire lane_cmd_t   cmd_i,
-    input  wire              err_i,     // travels with the beat
-    input  wire  [NmcW-1:0]  a_i,
-    input  wire  [NmcW-1:0]  b_i,
-    output logic             valid_o,
-    output logic             err_o,
-    output logic [NmcW-1:0]  data_o
+#(
+    parameter  bit          Products = 1'b1,
+    localparam int unsigned Words    = NmcW / 32
+) (
+    input  wire                 clk_i,
+    input  wire                 rst_i,
+    // One cycle ahead of a step: its place in the accumulator.
+    input  wire                 use_acc_i,
+    input  wire                 use_kept_i,
+    input  wire nmc_layout_t    layout_i,
+    input  wire  [ChunkW-1:0]   index_i,
+    // A step.
+    input  wire                 valid_i,
+    input  wire lane_cmd_t      cmd_i,
+    input  wire lane_tag_t      tag_i,
+    input  wire  [     63:0]    scalar_i,
+    input  wire  [ Words-1:0]   wide_live_i,
+    input  wire  [ Words-1:0]   half_live_i,
+    input  wire  [2*Words-1:0]  byte_live_i,
+    input  wire  [  NmcW-1:0]   a_i,
+    input  wire  [  NmcW-1:0]   b_i,
+    // Its result.
+    output logic                valid_o,
+    output lane_tag_t           tag_o,
+    output logic [  NmcW-1:0]   wide_o,
+    output logic [  NmcW-1:0]   half_o,
+    output logic [2*NmcW-1:0]   byte_o,
+    output float_flags_t        flags_o
 );
 
-  localparam int unsigned Words = NmcW / 32;
+  logic [NmcW-1:0] wide_acc, half_acc, kept, wide_b;
+  logic [2*NmcW-1:0] byte_acc;
 
-  logic [Words*32-1:0] single, half, whole;
-  logic [Words*16-1:0] low_a, low_b;
-  float_cmd_t          float_cmd;
+  assign wide_b = cmd_i.use_kept ? kept : b_i;
 
-  wire in_fp = valid_i && cmd_i.fp;
-  wire in_int = valid_i && !cmd_i.fp;
+  wire in_whole = valid_i && cmd_i.which == LaneWhole;
+  wire in_wide = valid_i && cmd_i.which != LaneWhole;
+  wire in_half = valid_i && tag_i.layout.parts;
+  wire in_byte = in_half && tag_i.layout.from == 2'd0;
 
-  always_comb begin
-    float_cmd = '0;
-    unique case (cmd_i.op)
-      LaneMax: float_cmd.op = FloatMax;
-      LaneMin: float_cmd.op = FloatMin;
-      default: float_cmd.op = FloatSum;
-    endcase
-    float_cmd.from = cmd_i.bf16 ? FmtBf16 : FmtFp32;
-    float_cmd.to   = float_cmd.from;
-  end
-
-  for (genvar i = 0; i < Words; i++) begin : gen_low
-    assign low_a[16*i+:16] = a_i[32*i+:16];
-    assign low_b[16*i+:16] = b_i[32*i+:16];
-  end
+  logic float_valid, half_valid, byte_valid, whole_valid;
+  logic [NmcW-1:0] float_res, whole_res;
+  float_flags_t wide_flags, half_flags, byte_flags;
 
   weft_nmc_float #(
-      .Lanes  (Words),
-      .Convert(1'b0),
-      .Mul    (1'b0)
-  ) u_single (
+      .Lanes(Words),
+      .Width(32),
+      .Mul  (Products)
+  ) u_wide (
       .clk_i,
       .rst_i,
-      .valid_i (in_fp),
-      .cmd_i   (float_cmd),
-      .live_i  ('1),
+      .valid_i (in_wide),
+      .cmd_i   (cmd_i.flt),
+      .live_i  (wide_live_i),
       .a_i,
-      .b_i,
-      .acc_i   ('0),
-      .scalar_i('0),
-      .valid_o (),
-      .res_o   (single),
-      .flags_o ()
+      .b_i     (wide_b),
+      .acc_i   (wide_acc),
+      .scalar_i(scalar_i[31:0]),
+      .valid_o (float_valid),
+      .res_o   (float_res),
+      .flags_o (wide_flags)
   );
 
   weft_nmc_float #(
       .Lanes(Words),
-      .Width(16)
+      .Width(16),
+      .Pitch(32)
   ) u_half (
       .clk_i,
       .rst_i,
-      .valid_i (in_fp && cmd_i.bf16),
-      .cmd_i   (float_cmd),
-      .live_i  ('1),
-      .a_i     (low_a),
-      .b_i     (low_b),
-      .acc_i   ('0),
+      .valid_i (in_half),
+      .cmd_i   (cmd_i.flt),
+      .live_i  (half_live_i),
+      .a_i,
+      .b_i,
+      .acc_i   (half_acc),
       .scalar_i('0),
-      .valid_o (),
-      .res_o   (half),
-      .flags_o ()
+      .valid_o (half_valid),
+      .res_o   (half_o),
+      .flags_o (half_flags)
+  );
+
+  weft_nmc_float #(
+      .Lanes(2 * Words),
+      .Width(8),
+      .Pitch(16)
+  ) u_byte (
+      .clk_i,
+      .rst_i,
+      .valid_i (in_byte),
+      .cmd_i   (cmd_i.flt),
+      .live_i  (byte_live_i),
+      .a_i,
+      .b_i,
+      .acc_i   (byte_acc),
+      .scalar_i('0),
+      .valid_o (byte_valid),
+      .res_o   (byte_o),
+      .flags_o (byte_flags)
   );
 
   weft_nmc_int #(
@@ -92,50 +129,60 @@ module weft_nmc_lanes
   ) u_int (
       .clk_i,
       .rst_i,
-      .valid_i(in_int),
+      .valid_i(in_whole),
       .cmd_i,
       .a_i,
       .b_i,
-      .res_o  (whole)
+      .acc_i  (wide_acc),
+      .valid_o(whole_valid),
+      .res_o  (whole_res)
   );
 
-  // What travels beside the beats; bit n = cycle n + 1 behind the operands.
-  logic [FloatLatency-1:0] fp_valid_q, fp_err_q, fp_half_q;
-  logic [IntLatency-1:0] int_valid_q, int_err_q;
+  assign valid_o = float_valid || whole_valid;
+  assign wide_o  = float_valid ? float_res : whole_res;
+  assign flags_o = wide_flags | half_flags | byte_flags;
 
-  wire fp_out = fp_valid_q[FloatLatency-1];
-  wire int_out = int_valid_q[IntLatency-1];
+  // Results leave in the order of the steps, so what travels beside them is a queue.
+  logic tag_here, tag_room;
 
-  always_ff @(posedge clk_i) begin
-    fp_err_q  <= {fp_err_q[FloatLatency-2:0], err_i};
-    fp_half_q <= {fp_half_q[FloatLatency-2:0], cmd_i.bf16};
-    int_err_q <= {int_err_q[IntLatency-2:0], err_i};
+  weft_fifo #(
+      .data_t(lane_tag_t),
+      .Depth (16)
+  ) u_tags (
+      .clk_i,
+      .rst_i,
+      .s_valid_i(valid_i),
+      .s_ready_o(tag_room),
+      .s_data_i (tag_i),
+      .m_valid_o(tag_here),
+      .m_ready_i(valid_o),
+      .m_data_o (tag_o),
+      .count_o  ()
+  );
 
-    if (fp_out) begin
-      automatic logic [NmcW-1:0] res = single;
-      if (fp_half_q[FloatLatency-1]) begin
-        /* verilator unroll_disable */
-        for (int unsigned i = 0; i < Words; i++) res[32*i+:16] = half[32*i+16+:16];
-      end
-      err_o  <= fp_err_q[FloatLatency-1];
-      data_o <= res;
-    end else if (int_out) begin
-      err_o  <= int_err_q[IntLatency-1];
-      data_o <= whole;
-    end
+  weft_nmc_acc #(
+      .Products(Products)
+  ) u_acc (
+      .clk_i,
+      .use_acc_i,
+      .use_kept_i,
+      .layout_i,
+      .index_i,
+      .wide_o (wide_acc),
+      .half_o (half_acc),
+      .byte_o (byte_acc),
+      .kept_o (kept),
+      .valid_i(valid_o),
+      .tag_i  (tag_o),
+      .wide_i (wide_o),
+      .half_i (half_o),
+      .byte_i (byte_o)
+  );
 
-    if (rst_i) begin
-      fp_valid_q  <= '0;
-      int_valid_q <= '0;
-      valid_o     <= 1'b0;
-    end else begin
-      fp_valid_q  <= {fp_valid_q[FloatLatency-2:0], in_fp};
-      int_valid_q <= {int_valid_q[IntLatency-2:0], in_int};
-      valid_o     <= fp_out || int_out;
-    end
-  end
-
-  `WEFT_ASSERT(NoCollision, !(fp_out && int_out));
+  `WEFT_ASSERT(NoCollision, !(float_valid && whole_valid));
+  `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
+  `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);
+  `WEFT_IMPLIES(SmallOnesTogether, half_valid || byte_valid, float_valid);
 
 endmodule
 

@@ -17,9 +17,7 @@ package weft_nmc_pkg;
   localparam int unsigned NmcJobs = 32;  // requests between decoder and completion
   localparam int unsigned JobW = $clog2(NmcJobs);
 
-  // Cycles from operands to result: floats, their products, integers.
-  localparam int unsigned FloatLatency = 8;
-  localparam int unsigned FloatMulLatency = 13;
+  // Cycles from operands to result of the integer lanes.
   localparam int unsigned IntLatency = 2;
 
   typedef logic [BeatAddrW-1:0] beat_addr_t;
@@ -69,6 +67,10 @@ package weft_nmc_pkg;
     logic inexact;
   } float_flags_t;
 
+  // Cycles from operands to result: products, and everything else.
+  localparam int unsigned FloatLatency = 8;
+  localparam int unsigned FloatMulLatency = 13;
+
   // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7.
   function automatic logic float_exp5(float_fmt_e fmt);
     return fmt == FmtFp16 || fmt == FmtE5m2;
@@ -86,33 +88,136 @@ package weft_nmc_pkg;
     return (float_exp8(from) && !float_exp8(to)) || (float_exp5(from) && to == FmtE4m3);
   endfunction
 
-  // What the lanes do with a pair of beats.
+  // ---- steps ------------------------------------------------------------------------------------
+  // A step takes one window of each operand through the lanes. A native step works on a whole beat
+  // with every lane; a wide one on 32, 16 or 8 elements that change their size on the way, or that
+  // only the widest lanes can serve.
+  localparam int unsigned ChunkSteps = 32;  // of a source, before the next source's turn
+  localparam int unsigned ChunkW = $clog2(ChunkSteps);
+
+  typedef enum logic [1:0] {
+    Native    = 2'd0,
+    Wide32    = 2'd1,  // an element in each 32-bit word
+    Wide16    = 2'd2,  // an element in each 64-bit word
+    Wide8     = 2'd3   // an element in each of the lower eight 64-bit words
+  } shape_e;
+
   typedef struct packed {
-    lane_op_e op;
-    logic     fp;    // floating-point lanes, else integer lanes (which copy too)
-    logic     bf16;  // 64 bf16 elements, else 32 of fp32
+    shape_e     shape;
+    logic       parts;   // native: of each word the half and byte lanes have a part
+    logic [1:0] from;    // log2 of the bytes of an element of the sources ...
+    logic [1:0] to;      // ... and of the result
+    logic [2:0] window;  // log2 of the bytes that a step takes of a source ...
+    logic [2:0] result;  // ... and makes of the result
+  } nmc_layout_t;
+
+  // Which lanes take a step; they differ in latency.
+  typedef enum logic [1:0] {
+    LaneWhole = 2'd0,  // integers, and copies of bits
+    LaneFloat = 2'd1,
+    LaneMul   = 2'd2   // products of floats
+  } lane_class_e;
+
+  localparam int unsigned LatencyW = 4;
+  function automatic logic [LatencyW-1:0] lane_latency(lane_class_e which);
+    unique case (which)
+      LaneFloat: return LatencyW'(FloatLatency);
+      LaneMul:   return LatencyW'(FloatMulLatency);
+      default:   return LatencyW'(IntLatency);
+    endcase
+  endfunction
+
+  // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept` a
+  // chunk of products. Operand a of a step is the window of a or the accumulator, operand b the
+  // window of b or a kept product.
+  typedef struct packed {
+    lane_class_e which;
+    lane_op_e    whole;     // of LaneWhole
+    float_cmd_t  flt;       // of LaneFloat and LaneMul
+    logic        use_acc;
+    logic        use_kept;
+    logic        to_acc;    // where the result goes; with neither: out
+    logic        to_kept;
   } lane_cmd_t;
 
-  // One source to be read.
+  // What travels from a step to its result.
   typedef struct packed {
-    beat_addr_t addr;
-    beats_t     beats;
+    nmc_layout_t       layout;
+    logic              to_acc;
+    logic              to_kept;
+    logic [ChunkW-1:0] index;  // step within its chunk: place in the accumulator
+    logic [3:0]        phase;  // which part of the result beat it makes, in units of its size
+    logic              whole;  // it completes a result beat
+    logic              ends;   // the last step of its job
+    logic              err;    // a source beat of the job so far came with an error
+  } lane_tag_t;
+
+  // ---- jobs -------------------------------------------------------------------------------------
+  localparam int unsigned SpanW = 37;  // bytes of a source: up to 2^32 elements of 8
+  typedef logic [SpanW-1:0] span_t;
+  typedef logic [SpanW-OffsW-1:0] span_beats_t;
+  typedef logic [29:0] steps_t;  // of a pass
+
+  // A stretch of beats to be read.
+  typedef struct packed {
+    beat_addr_t  addr;
+    span_beats_t beats;
   } nmc_read_job_t;
 
-  // How a source is turned to the destination's alignment.
+  // What a request asks of the lanes, decoded.
   typedef struct packed {
-    offs_t  rot;    // bytes to rotate towards higher addresses: destination - source offset
-    logic   ahead;  // source offset above the destination's: the first beat is only history
-    beats_t beats;
-  } nmc_align_t;
+    logic        copy;     // of bits
+    logic        fp;       // floats, else integers
+    logic        product;  // fold by product
+    logic        premul;   // each source times the scalar first
+    logic        avg;      // the sum times the scalar last
+    logic        tail;     // an accumulator pass behind the fold: avg, or a conversion
+    lane_op_e    fold;     // else
+    float_fmt_e  from;
+    float_fmt_e  to;
+    logic        propagate_nan;
+    logic        saturate;
+  } nmc_recipe_t;
 
+  // A request as weft_nmc_pass takes it. Windows of a source start `lead` bytes below it, so that the
+  // windows of the result are aligned.
   typedef struct packed {
-    lane_cmd_t  cmd;
-    logic       two;
-    nmc_align_t a;
-    nmc_align_t b;
-    beats_t     beats;  // of the destination
-  } nmc_seq_job_t;
+    nmc_recipe_t recipe;
+    nmc_layout_t layout;
+    logic [6:0]  nsrc;    // 1 to 64
+    logic [5:0]  own;
+    addr_t       at0;     // first window of source `own` ...
+    addr_t       at1;     // ... of source 0, if another one is `own` ...
+    addr_t       at_next; // ... and of the first source that is not read beside another one
+    logic [31:0] stride;
+    offs_t       lead;
+    span_t       span;    // bytes from there to the end of a source
+    logic [3:0]  phase;   // of the first step
+    logic [63:0] scalar;
+  } nmc_job_t;
+
+  // How the beats of a source become windows. A window at byte `at` of a beat takes the beat before,
+  // unless `at` is 0, and the newest beat, unless it ends before that.
+  typedef struct packed {
+    logic  on;    // the source is read
+    logic  fill;  // one beat is taken before the first step
+    logic  last;  // the last step takes a beat
+    offs_t at;    // where the first window starts in its beat
+  } nmc_turn_t;
+
+  // A run of steps: of one operation over a chunk, or over the whole request if it has no other.
+  typedef struct packed {
+    lane_cmd_t   cmd;
+    nmc_layout_t layout;
+    nmc_turn_t   a;
+    nmc_turn_t   b;
+    steps_t      steps;
+    offs_t       lo;      // first byte of the first window that belongs to the source ...
+    offs_t       hi;      // ... and last one of the last window
+    logic [3:0]  phase;   // of the first step
+    logic        ends;    // the last pass of its job
+    logic [63:0] scalar;
+  } nmc_pass_t;
 
   typedef struct packed {
     logic [JobW-1:0] idx;
@@ -129,15 +234,25 @@ package weft_nmc_pkg;
     logic [BurstsW-1:0] bursts;  // write responses to wait for
   } nmc_done_job_t;
 
+  // What a job's results may tell: a source beat was bad; its steps raised flags.
+  typedef struct packed {
+    logic         err;
+    float_flags_t flags;
+  } nmc_note_t;
+
   // Event pulses, one cycle each; the counters are folded outside.
   typedef struct packed {
     logic busy;         // a request is inside
+    logic active;       // ... and its sources are being reduced: from its first step to its last
     logic stall_read;   // the next step waits for read data
     logic stall_write;  // the next step waits for room on the write side
     logic beat;         // a result beat was handed to the write channel
     logic request;      // a request was taken
     logic done;         // a completion was handed over, with or without an error
     logic error;        // ... and it carried an error
+    logic invalid;      // ... a step of it made a NaN out of numbers
+    logic overflow;     // ... a step of it went beyond the largest number
+    logic inexact;      // ... a step of it rounded
   } nmc_cnt_t;
 endpackage
 `default_nettype wire

@@ -74,7 +74,7 @@ module weft_nmc_read
 
   state_e              state_q, state_d;
   beat_addr_t          addr_q;
-  beats_t              left_q;
+  span_beats_t         left_q;
   logic   [BurstW-1:0] burst_q;
   logic                last_q;  // this burst ends the job
   logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised
@@ -84,7 +84,7 @@ module weft_nmc_read
 
   wire  ask = state_q == StAsk && room_ok_q && (!ar_valid_q || m_axi_arready);
   wire  pop = beat_valid_o && beat_ready_i;
-  wire  ends_here = left_q <= beats_t'(to_page);
+  wire  ends_here = left_q <= span_beats_t'(to_page);
 
   assign to_page   = BurstW'(PageBeats) - BurstW'(addr_q[PageW-1:0]);
   assign job_ready = state_q == StIdle;
@@ -112,7 +112,7 @@ module weft_nmc_read
       m_axi_araddr <= {addr_q, OffsW'(0)};
       m_axi_arlen  <= 8'(burst_q - 1'b1);
       addr_q       <= addr_q + beat_addr_t'(burst_q);
-      left_q       <= left_q - beats_t'(burst_q);
+      left_q       <= left_q - span_beats_t'(burst_q);
     end
 
     if (rst_i) begin

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequencer of the reducer: pairs the beats of the sources and sends them through rotators and
-// lanes, one destination beat a cycle, job after job without a gap.
+// Sequencer of the reducer: takes passes and the beats of the sources, and sends one step a cycle
+// through rotators and lanes, pass after pass without a gap.
 //
-// Jobs and source beats in by valid/ready. Nothing behind it can be stalled: a step is taken only
-// with a credit for one beat of the write buffer (credit_i gives one back). A job whose source sits
-// higher in its beat than the destination costs one extra step, which only fills the rotators; a
-// job for the integer lanes waits until the last floating-point beat is ahead of it.
-// A read error is carried from the step that takes the beat to the job's last beat.
+// Passes and source beats in by valid/ready. Nothing behind it can be stalled: the step that completes
+// a result beat is taken only with a credit for a place in the write buffer (credit_i gives one back).
+// Where a source starts in the middle of a beat, its pass may cost one step more, which only fills the
+// rotators. A pass waits where its results would overtake those of the pass before, or where it would
+// read a place of the accumulator that this has not yet written.
+// A read error is carried from the step that takes the beat to the job's last step.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -19,10 +20,10 @@ module weft_nmc_seq
 ) (
     input  wire                 clk_i,
     input  wire                 rst_i,
-    // Jobs of at least one beat.
-    input  wire                 job_valid_i,
-    output logic                job_ready_o,
-    input  wire nmc_seq_job_t   job_i,
+    // Passes wait here in a queue.
+    input  wire                 pass_valid_i,
+    output logic                pass_ready_o,
+    input  wire nmc_pass_t      pass_i,
     // Source beats; the data itself goes to the rotators.
     input  wire                 a_valid_i,
     output logic                a_ready_o,
@@ -33,130 +34,235 @@ module weft_nmc_seq
     // One place of the write buffer has become free.
     input  wire                 credit_i,
     // To the rotators, in the cycle of the step. push is ready && valid.
-    output logic                first_o,
-    output logic                emit_o,
-    output offs_t               rot_a_o,
-    output offs_t               rot_b_o,
-    // To the lanes, when the rotators show the beat.
+    output logic                emit_a_o,
+    output logic                emit_b_o,
+    output offs_t               at_a_o,
+    output offs_t               at_b_o,
+    // One cycle later.
+    output logic                look_o,       // there was a step
+    output nmc_layout_t         layout_o,
+    output logic [ChunkW-1:0]   acc_index_o,  // its place in the accumulator
+    output logic                use_acc_o,    // it reads that
+    output logic                use_kept_o,
+    output logic                edge_o,       // bytes below lo or above hi are not of the sources
+    output offs_t               lo_o,
+    output offs_t               hi_o,
+    // Two cycles behind the step, when the rotators show its windows.
     output logic                lane_valid_o,
     output lane_cmd_t           lane_cmd_o,
-    output logic                lane_err_o,
-    // Why no step is taken; both low when there is no job.
+    output lane_tag_t           lane_tag_o,
+    output logic [63:0]         lane_scalar_o,
+    // A job is at work. Why no step is taken; both low when there is none, or it waits for the lanes.
+    output logic                active_o,
     output logic                stall_read_o,
     output logic                stall_write_o
 );
 
   localparam int unsigned CreditW = $clog2(Credits + 1);
-  // Steps that must lie between a floating-point beat and an integer beat.
-  localparam int unsigned Skew = FloatLatency - IntLatency;
+  typedef logic [LatencyW-1:0] wait_t;
+  // Cycles from a step to when its result can be read in the accumulator, less those of the lanes.
+  localparam wait_t AccLatency = wait_t'(2);
 
-  logic          job_valid, job_ready;
-  nmc_seq_job_t  job;
+  logic      pass_valid, load;
+  nmc_pass_t pass;
 
   weft_fifo #(
-      .data_t(nmc_seq_job_t),
+      .data_t(nmc_pass_t),
       .Depth (NmcJobs)
-  ) u_jobs (
+  ) u_passes (
       .clk_i,
       .rst_i,
-      .s_valid_i(job_valid_i),
-      .s_ready_o(job_ready_o),
-      .s_data_i (job_i),
-      .m_valid_o(job_valid),
-      .m_ready_i(job_ready),
-      .m_data_o (job),
+      .s_valid_i(pass_valid_i),
+      .s_ready_o(pass_ready_o),
+      .s_data_i (pass_i),
+      .m_valid_o(pass_valid),
+      .m_ready_i(load),
+      .m_data_o (pass),
       .count_o  ()
   );
 
-  // ---- the job at work --------------------------------------------------------------------------
-  logic      active_q;
-  lane_cmd_t cmd_q;
-  logic      two_q;
-  offs_t     rot_a_q, rot_b_q;
-  beats_t    left_a_q, left_b_q, left_q;
-  logic      first_q;  // no step taken yet
-  logic      fill_q;   // the next step only fills the rotators
-  logic      need_a_q, need_b_q;  // the next step takes a beat of this source
-  logic      last_q;   // the next step is the job's last one
-  logic      err_q;    // a beat taken for this job carried an error
+  // ---- the pass at work -------------------------------------------------------------------------
+  nmc_pass_t          pass_q;
+  logic               active_q;
+  steps_t             left_q;
+  logic               fill_q;    // the next step only fills the rotators
+  logic               first_q;   // no step but the filling one taken
+  logic               last_q;    // the next step is the pass's last one
+  logic               need_a_q, need_b_q;  // the next step takes a beat of this source
+  offs_t              at_a_q, at_b_q;
+  logic  [ChunkW-1:0] index_q;
+  logic  [       3:0] phase_q;
+  logic               whole_q;   // the next step completes a result beat
+  logic               err_q;     // a beat taken for this job carried an error
+  logic               ended_q;   // the pass before was its job's last one
+
+  // Waiting for the lanes: until results of the steps so far cannot be overtaken, or are written.
+  wait_t out_q, acc_q, wait_q;
+  logic  go_q;  // wait_q is 0
 
   logic [CreditW-1:0] credits_q;
   logic               credit_q;  // there is one
-  logic [   Skew-1:0] fp_steps_q;  // floating-point beats of the last Skew cycles
-  logic               fp_recent_q;
 
   wire data_ok = (a_valid_i || !need_a_q) && (b_valid_i || !need_b_q);
-  wire out_ok = fill_q || (credit_q && (cmd_q.fp || !fp_recent_q));
+  wire out_ok = fill_q || (go_q && (credit_q || !whole_q));
   wire step = active_q && data_ok && out_ok;
   wire emit = step && !fill_q;
-  wire load = job_valid && (!active_q || (step && last_q));
+  assign load = pass_valid && (!active_q || (emit && last_q));
   wire err_now = err_q || (need_a_q && a_err_i) || (need_b_q && b_err_i);
-  wire job_fills = job.a.ahead || (job.two && job.b.ahead);
-  wire fp_emit = emit && cmd_q.fp;
+  wire take = emit && whole_q;
 
-  assign job_ready     = load;
   assign a_ready_o     = step && need_a_q;
   assign b_ready_o     = step && need_b_q;
-  assign first_o       = step && first_q;
-  assign emit_o        = emit;
-  assign rot_a_o       = rot_a_q;
-  assign rot_b_o       = rot_b_q;
+  assign emit_a_o      = emit && pass_q.a.on;
+  assign emit_b_o      = emit && pass_q.b.on;
+  assign at_a_o        = at_a_q;
+  assign at_b_o        = at_b_q;
+  assign active_o      = active_q;
   assign stall_read_o  = active_q && !data_ok;
-  assign stall_write_o = active_q && data_ok && !fill_q && !credit_q;
+  assign stall_write_o = active_q && data_ok && !fill_q && go_q && whole_q && !credit_q;
+
+  // Whether the window at `at` takes the newest beat: the first window of a beat if windows do not
+  // straddle beats, else the last one.
+  function automatic logic takes(offs_t at, offs_t mask, logic aligned);
+    return aligned ? (at & ~mask) == '0 : (at | mask) == '1;
+  endfunction
+
+  function automatic logic need(nmc_turn_t turn, offs_t at, offs_t mask, logic last);
+    return turn.on && (last ? turn.last : takes(at, mask, (turn.at & mask) == '0));
+  endfunction
+
+  function automatic logic completes(nmc_pass_t p, logic [3:0] phase, logic last);
+    logic [3:0] phases_m1;
+    phases_m1 = 4'hf >> (p.layout.result - 3'd3);
+    return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1 || (last && p.ends));
+  endfunction
+
+  // Saturating at 0.
+  function automatic wait_t less(wait_t x, wait_t y);
+    return (x > y) ? x - y : '0;
+  endfunction
+
+  function automatic wait_t later(lane_class_e which);
+    return wait_t'(lane_latency(which) - LatencyW'(IntLatency));
+  endfunction
+
+  // Cycles that must lie between this pass's last step and the next pass that reads what it wrote.
+  function automatic wait_t acc_wait(nmc_pass_t p);
+    wait_t all;
+    all = lane_latency(p.cmd.which) + AccLatency;
+    if (!p.cmd.to_acc && !p.cmd.to_kept) return '0;
+    return (p.steps > steps_t'(all)) ? '0 : all - wait_t'(p.steps);
+  endfunction
+
+  offs_t mask, next_mask, at_a_next, at_b_next;
+  wait_t out_now, acc_now;  // as they are in the next cycle
+  wait_t acc_wait_q;
+
+  assign mask      = ~(offs_t'('1) << pass_q.layout.window);
+  assign next_mask = ~(offs_t'('1) << pass.layout.window);
+  assign at_a_next = at_a_q + (mask + 1'b1);
+  assign at_b_next = at_b_q + (mask + 1'b1);
+
+  always_comb begin
+    out_now = emit ? later(pass_q.cmd.which) : less(out_q, wait_t'(1));
+    acc_now = emit ? acc_wait_q : less(acc_q, wait_t'(1));
+  end
+
+  wire pass_fills = pass.a.fill || pass.b.fill;
+  wire single = pass.steps == steps_t'(1);
+  wire next_last = left_q == steps_t'(2);
+  wire wait_t out_gap = less(out_now, later(pass.cmd.which));
+  wire wait_t gap = (out_gap > acc_now) ? out_gap : acc_now;
 
   always_ff @(posedge clk_i) begin
     if (load) begin
-      cmd_q    <= job.cmd;
-      two_q    <= job.two;
-      rot_a_q  <= job.a.rot;
-      rot_b_q  <= job.b.rot;
-      left_a_q <= job.a.beats;
-      left_b_q <= job.b.beats;
-      left_q   <= job.beats;
-      first_q  <= 1'b1;
-      fill_q   <= job_fills;
-      need_a_q <= job.a.ahead || !job_fills;
-      need_b_q <= job.two && (job.b.ahead || !job_fills);
-      last_q   <= !job_fills && job.beats == beats_t'(1);
-      err_q    <= 1'b0;
-    end else if (step) begin
-      first_q <= 1'b0;
-      fill_q  <= 1'b0;
-      err_q   <= err_now;
-      if (need_a_q) left_a_q <= left_a_q - 1'b1;
-      if (need_b_q) left_b_q <= left_b_q - 1'b1;
-      if (emit) left_q <= left_q - 1'b1;
-      need_a_q <= left_a_q != beats_t'(need_a_q);
-      need_b_q <= two_q && left_b_q != beats_t'(need_b_q);
-      last_q   <= left_q == (fill_q ? beats_t'(1) : beats_t'(2));
+      pass_q     <= pass;
+      left_q     <= pass.steps;
+      first_q    <= 1'b1;
+      fill_q     <= pass_fills;
+      last_q     <= single;
+      need_a_q   <= pass_fills ? pass.a.fill : need(pass.a, pass.a.at, next_mask, single);
+      need_b_q   <= pass_fills ? pass.b.fill : need(pass.b, pass.b.at, next_mask, single);
+      at_a_q     <= pass.a.at;
+      at_b_q     <= pass.b.at;
+      index_q    <= '0;
+      phase_q    <= pass.phase;
+      whole_q    <= completes(pass, pass.phase, single);
+      err_q      <= !(active_q ? pass_q.ends : ended_q) && (active_q ? err_now : err_q);
+      acc_wait_q <= acc_wait(pass);
+      wait_q     <= gap;
+      go_q       <= gap == '0;
+    end else begin
+      if (wait_q != '0) wait_q <= wait_q - 1'b1;
+      go_q <= wait_q <= wait_t'(1);
+      if (step) err_q <= err_now;
+      if (step && fill_q) begin
+        fill_q   <= 1'b0;
+        need_a_q <= need(pass_q.a, at_a_q, mask, last_q);
+        need_b_q <= need(pass_q.b, at_b_q, mask, last_q);
+      end
+      if (emit) begin
+        left_q   <= left_q - 1'b1;
+        first_q  <= 1'b0;
+        last_q   <= next_last;
+        need_a_q <= need(pass_q.a, at_a_next, mask, next_last);
+        need_b_q <= need(pass_q.b, at_b_next, mask, next_last);
+        at_a_q   <= at_a_next;
+        at_b_q   <= at_b_next;
+        index_q  <= index_q + 1'b1;
+        phase_q  <= (phase_q + 1'b1) & (4'hf >> (pass_q.layout.result - 3'd3));
+        whole_q  <= completes(pass_q, (phase_q + 1'b1) & (4'hf >> (pass_q.layout.result - 3'd3)), next_last);
+      end
     end
 
     if (rst_i) begin
-      active_q    <= 1'b0;
-      credits_q   <= CreditW'(Credits);
-      credit_q    <= 1'b0;
-      fp_steps_q  <= '0;
-      fp_recent_q <= 1'b0;
+      active_q  <= 1'b0;
+      ended_q   <= 1'b1;
+      credits_q <= CreditW'(Credits);
+      credit_q  <= 1'b0;
+      out_q     <= '0;
+      acc_q     <= '0;
     end else begin
       if (load) active_q <= 1'b1;
-      else if (step && last_q) active_q <= 1'b0;
+      else if (emit && last_q) active_q <= 1'b0;
+      if (active_q) ended_q <= pass_q.ends;
       // A step is known late: it enables the count, and the flag looks at the count as it is.
-      if (credit_i != emit) credits_q <= emit ? credits_q - 1'b1 : credits_q + 1'b1;
-      credit_q    <= credit_i || !(credits_q == '0 || (credits_q == CreditW'(1) && emit));
-      fp_steps_q  <= {fp_steps_q[Skew-2:0], fp_emit};
-      fp_recent_q <= fp_emit || fp_steps_q[Skew-2:0] != '0;
+      if (credit_i != take) credits_q <= take ? credits_q - 1'b1 : credits_q + 1'b1;
+      credit_q <= credit_i || !(credits_q == '0 || (credits_q == CreditW'(1) && take));
+      out_q    <= out_now;
+      acc_q    <= acc_now;
     end
   end
 
   // ---- beside the rotators ----------------------------------------------------------------------
-  logic emit1_q, emit2_q, err1_q, err2_q;
-  lane_cmd_t cmd1_q, cmd2_q;
+  typedef struct packed {
+    lane_cmd_t   cmd;
+    lane_tag_t   tag;
+    logic [63:0] scalar;
+  } beside_t;
+
+  beside_t beside1_q, beside2_q;
+  logic emit1_q, emit2_q;
 
   always_ff @(posedge clk_i) begin
-    cmd1_q <= cmd_q;
-    cmd2_q <= cmd1_q;
-    err1_q <= err_now;
-    err2_q <= err1_q;
+    if (emit) begin
+      beside1_q.cmd <= pass_q.cmd;
+      beside1_q.tag <= '{
+          layout: pass_q.layout,
+          to_acc: pass_q.cmd.to_acc,
+          to_kept: pass_q.cmd.to_kept,
+          index: index_q,
+          phase: phase_q,
+          whole: whole_q,
+          ends: last_q && pass_q.ends,
+          err: err_now
+      };
+      beside1_q.scalar <= pass_q.scalar;
+      edge_o           <= first_q || last_q;
+      lo_o             <= first_q ? pass_q.lo : '0;
+      hi_o             <= last_q ? pass_q.hi : '1;
+    end
+    if (emit1_q) beside2_q <= beside1_q;
     if (rst_i) begin
       emit1_q <= 1'b0;
       emit2_q <= 1'b0;
@@ -166,14 +272,21 @@ module weft_nmc_seq
     end
   end
 
-  assign lane_valid_o = emit2_q;
-  assign lane_cmd_o   = cmd2_q;
-  assign lane_err_o   = err2_q;
+  assign look_o        = emit1_q;
+  assign layout_o      = beside1_q.tag.layout;
+  assign acc_index_o   = beside1_q.tag.index;
+  assign use_acc_o     = emit1_q && beside1_q.cmd.use_acc;
+  assign use_kept_o    = emit1_q && beside1_q.cmd.use_kept;
+  assign lane_valid_o  = emit2_q;
+  assign lane_cmd_o    = beside2_q.cmd;
+  assign lane_tag_o    = beside2_q.tag;
+  assign lane_scalar_o = beside2_q.scalar;
 
   `WEFT_ASSERT(CreditsInRange, credits_q <= CreditW'(Credits));
   `WEFT_NEXT(CreditIsOne, 1'b1, credit_q == (credits_q != '0));
-  `WEFT_IMPLIES(SourcesEndWithTheJob, step && last_q,
-                left_a_q == beats_t'(need_a_q) && (!two_q || left_b_q == beats_t'(need_b_q)));
+  `WEFT_IMPLIES(WaitIsOver, active_q, go_q == (wait_q == '0));
+  `WEFT_IMPLIES(ChunkFits, active_q && (pass_q.cmd.to_acc || pass_q.cmd.to_kept || pass_q.cmd.use_acc),
+                pass_q.steps <= steps_t'(ChunkSteps));
 
 endmodule
 

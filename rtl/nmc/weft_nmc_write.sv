@@ -27,12 +27,14 @@ module weft_nmc_write
     input  wire                  beat_valid_i,
     input  wire      [NmcW-1:0]  beat_data_i,
     input  wire                  beat_err_i,
+    input  wire float_flags_t    beat_flags_i,  // of the job, with its last beat
     output logic                 credit_o,
-    // Errors: a write response of job idx was one; a read error reached job idx.
+    // A write response of job idx was an error.
     input  wire                  b_err_i,
     input  wire      [JobW-1:0]  b_err_idx_i,
-    output logic                 read_err_o,
-    output logic     [JobW-1:0]  read_err_idx_o,
+    // What has become known of job idx; 0 where nothing has.
+    output nmc_note_t            note_o,
+    output logic     [JobW-1:0]  note_idx_o,
     // AXI4 write master, without its response channel.
     output logic     [    63:0]  m_axi_awaddr,
     output logic     [     7:0]  m_axi_awlen,
@@ -131,8 +133,9 @@ module weft_nmc_write
     end
   end
 
-  assign read_err_o     = beat_valid_i && beat_err_i;
-  assign read_err_idx_o = idx_q;
+  assign note_o.err   = beat_valid_i && beat_err_i;
+  assign note_o.flags = beat_flags_i & {3{ends}};
+  assign note_idx_o   = idx_q;
 
   // ---- write buffer -----------------------------------------------------------------------------
   strb_t strb;

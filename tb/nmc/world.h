@@ -26,26 +26,54 @@ namespace weft::nmc {
 
 struct NmcRequest {
   uint8_t tag = 0;
-  uint8_t dtype = 0;
-  uint8_t redop = 0;
-  bool two = false;
+  num::Job job;
+  unsigned nsrc = 1, own = 0;
   uint64_t src0 = 0, src1 = 0, dst = 0;
-  uint32_t len = 0;
+  uint32_t stride = 0, len = 0;
+
+  uint64_t source(unsigned k) const { return k == own ? src0 : src1 + uint64_t{k} * stride; }
+  /// Bytes of each source.
+  uint64_t source_len() const { return num::elements_of(job.to, len) * num::bytes_of(job.from); }
+  bool copies() const {
+    const bool scaled = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
+    return job.from == job.to && (job.op == wire::Redop::COPY || (nsrc == 1 && !scaled));
+  }
+  /// The read port of source k: 0 or 1.
+  unsigned port(unsigned k) const { return k != 0 && job.op != wire::Redop::PREMUL_SUM; }
 };
+
+/// Which of the reductions of num::check() the hardware has; else its error.
+inline wire::Err served(const NmcRequest& r) {
+  using num::Kind;
+  using wire::Redop;
+  if (num::kind_of(r.job.from) == Kind::Block || num::kind_of(r.job.to) == Kind::Block)
+    return wire::Err::BAD_TYPE;
+  const wire::Err general = num::check(r.job, r.nsrc, r.own, false);
+  if (general != wire::Err::OK || r.copies()) return general;
+  if (num::kind_of(r.job.from) == Kind::Float) {
+    const bool fp64 = r.job.from == wire::Dtype::FLOAT64 || r.job.to == wire::Dtype::FLOAT64;
+    return fp64 ? wire::Err::BAD_TYPE : wire::Err::OK;
+  }
+  if (r.job.from != wire::Dtype::INT32 || r.job.to != wire::Dtype::INT32) return wire::Err::BAD_TYPE;
+  const bool has = r.job.op == Redop::SUM || r.job.op == Redop::MAX || r.job.op == Redop::MIN;
+  return has ? wire::Err::OK : wire::Err::BAD_REDOP;
+}
 
 /// What docs/nmc.md says of a request before any memory is touched.
 inline wire::Err verdict(const NmcRequest& r) {
-  if (num::bytes_of(static_cast<wire::Dtype>(r.dtype)) == 0) return wire::Err::BAD_TYPE;
-  const auto op = static_cast<wire::Redop>(r.redop);
-  if (op != wire::Redop::SUM && op != wire::Redop::MAX && op != wire::Redop::MIN && op != wire::Redop::COPY)
-    return wire::Err::BAD_REDOP;
-  if (r.two && op == wire::Redop::COPY) return wire::Err::BAD_SOURCES;
-  const uint64_t element = num::bytes_of(static_cast<wire::Dtype>(r.dtype));
-  if (r.two && (r.src0 % element || r.src1 % element || r.dst % element || r.len % element))
-    return wire::Err::BAD_ALIGN;
-  const auto wraps = [&](uint64_t at) { return at != 0 && r.len > uint64_t{0} - at; };
-  if (wraps(r.src0) || wraps(r.dst) || (r.two && wraps(r.src1))) return wire::Err::BAD_LENGTH;
-  return wire::Err::OK;
+  if (const wire::Err e = served(r); e != wire::Err::OK) return e;
+  const uint64_t from = num::bytes_of(r.job.from), to = num::bytes_of(r.job.to);
+  if (r.src0 % from || r.dst % to || r.len % to) return wire::Err::BAD_ALIGN;
+  if (r.nsrc > 1 && (r.src1 % from || r.stride % from)) return wire::Err::BAD_ALIGN;
+  if (r.len == 0) return wire::Err::OK;
+  __extension__ using Wide = unsigned __int128;
+  constexpr Wide kEnd = Wide{1} << 64;
+  bool over = Wide{r.dst} + r.len > kEnd;
+  for (unsigned k = 0; k < r.nsrc; ++k) {
+    const Wide at = k == r.own ? Wide{r.src0} : Wide{r.src1} + Wide{k} * r.stride;
+    over |= at + r.source_len() > kEnd;
+  }
+  return over ? wire::Err::BAD_LENGTH : wire::Err::OK;
 }
 
 inline constexpr uint64_t kBeatBytes = 128;
@@ -93,17 +121,17 @@ class World {
 
   void push(const NmcRequest& request) {
     waiting_.push_back(request);
-    Expect e{request, verdict(request), false, ~uint64_t{0}};
+    Expect e{request, verdict(request), false, ~uint64_t{0}, {}};
     if (e.status == wire::Err::OK && request.len != 0) {
-      uint64_t bad = first_bad_byte(0, request.src0, request.len);
-      if (request.two) bad = std::min(bad, first_bad_byte(1, request.src1, request.len));
+      uint64_t bad = ~uint64_t{0};
+      for (unsigned k = 0; k < request.nsrc; ++k) bad = std::min(bad, first_bad_byte(request, k));
       const uint64_t first = request.dst & ~(kPageBytes - 1);
       for (uint64_t page = first; page < request.dst + request.len; page += kPageBytes) {
         e.write_error |= bad_writes.count(page) != 0;
       }
       e.read_error_at = bad;
       if (bad != ~uint64_t{0} || e.write_error) e.status = wire::Err::MEM_ERROR;
-      apply(request);
+      e.flags = apply(request);
     }
     expect_.push_back(e);
   }
@@ -118,7 +146,8 @@ class World {
   uint64_t bursts_written() const { return bursts_written_; }
   bool touched() const { return bursts_read_ + bursts_written_ + beats_written_ != 0; }
   struct Counters {
-    uint64_t busy = 0, stall_read = 0, stall_write = 0, beats = 0, requests = 0, done = 0, errors = 0;
+    uint64_t busy = 0, active = 0, stall_read = 0, stall_write = 0, beats = 0, requests = 0, done = 0,
+             errors = 0, invalid = 0, overflow = 0, inexact = 0;
   };
   const Counters& counters() const { return counters_; }
 
@@ -212,7 +241,8 @@ class World {
     NmcRequest request;
     wire::Err status;
     bool write_error;
-    uint64_t read_error_at;  // first byte of the request that a read error covers
+    uint64_t read_error_at;  // first byte of the result that a read error covers
+    num::Flags flags;
   };
   struct Read {
     uint64_t address;
@@ -238,36 +268,43 @@ class World {
     throw std::runtime_error("cycle " + std::to_string(cycle_) + ": " + what);
   }
 
-  uint64_t first_bad_byte(unsigned port, uint64_t src, uint32_t len) const {
-    const auto beat = bad_reads[port].lower_bound(src & ~(kBeatBytes - 1));
-    if (beat == bad_reads[port].end() || *beat >= src + len) return ~uint64_t{0};
-    return *beat <= src ? 0 : *beat - src;
+  // First byte of the result that needs a bad beat of source k.
+  uint64_t first_bad_byte(const NmcRequest& r, unsigned k) const {
+    const std::set<uint64_t>& bad = bad_reads[r.port(k)];
+    const uint64_t src = r.source(k);
+    const auto beat = bad.lower_bound(src & ~(kBeatBytes - 1));
+    if (beat == bad.end()) return ~uint64_t{0};
+    if (*beat < src) return 0;
+    if (*beat - src >= r.source_len()) return ~uint64_t{0};
+    return (*beat - src) / num::bytes_of(r.job.from) * num::bytes_of(r.job.to);
   }
 
-  void apply(const NmcRequest& r) {
+  num::Flags apply(const NmcRequest& r) {
     uint8_t* const e = expected_.data();
-    const std::vector<uint8_t> a(e + (r.src0 - set_.base), e + (r.src0 - set_.base) + r.len);
-    const std::span<uint8_t> dst(e + (r.dst - set_.base), r.len);
-    if (!r.two) {
-      std::copy(a.begin(), a.end(), dst.begin());
-      return;
+    sources_.resize(r.nsrc);
+    std::vector<std::span<const uint8_t>> spans;
+    for (unsigned k = 0; k < r.nsrc; ++k) {
+      const uint8_t* const from = e + (r.source(k) - set_.base);
+      sources_[k].assign(from, from + r.source_len());
+      spans.emplace_back(sources_[k]);
     }
-    const std::vector<uint8_t> b(e + (r.src1 - set_.base), e + (r.src1 - set_.base) + r.len);
-    num::reduce(static_cast<wire::Dtype>(r.dtype), static_cast<wire::Redop>(r.redop), dst, a, b);
+    return num::reduce(r.job, std::span<uint8_t>(e + (r.dst - set_.base), r.len), spans);
   }
 
   // nmc_req_t, most significant first: tag dtype to redop propagate_nan saturate exact nsrc own src0 src1
   // stride dst len scalar.
   void pack(const NmcRequest& r) {
-    const unsigned nsrc = r.two ? 2 : 1;
-    const uint64_t head = uint64_t{nsrc} << 8 | uint64_t{r.redop} << 19 | uint64_t{r.dtype} << 27 |
-                          uint64_t{r.dtype} << 35 | uint64_t{r.tag} << 43;
-    const uint32_t words[12] = {0,
-                                0,
+    const uint64_t head = uint64_t{r.own & 0xff} | uint64_t{r.nsrc & 0xff} << 8 |
+                          uint64_t{r.job.exact} << 16 | uint64_t{r.job.saturate} << 17 |
+                          uint64_t{r.job.propagate_nan} << 18 | static_cast<uint64_t>(r.job.op) << 19 |
+                          static_cast<uint64_t>(r.job.to) << 27 | static_cast<uint64_t>(r.job.from) << 35 |
+                          uint64_t{r.tag} << 43;
+    const uint32_t words[12] = {static_cast<uint32_t>(r.job.scalar),
+                                static_cast<uint32_t>(r.job.scalar >> 32),
                                 r.len,
                                 static_cast<uint32_t>(r.dst),
                                 static_cast<uint32_t>(r.dst >> 32),
-                                0,
+                                r.stride,
                                 static_cast<uint32_t>(r.src1),
                                 static_cast<uint32_t>(r.src1 >> 32),
                                 static_cast<uint32_t>(r.src0),
@@ -373,7 +410,15 @@ class World {
       fail("status " + std::to_string(static_cast<int>(status)) + ", not " +
            std::to_string(static_cast<int>(e.status)));
     }
-    if (status == wire::Err::MEM_ERROR) accept_partly(e);
+    if (status == wire::Err::MEM_ERROR) {
+      accept_partly(e);
+    } else {
+      const unsigned want = e.flags.invalid << 2 | e.flags.overflow << 1 | e.flags.inexact;
+      if ((dut_.cnt_o & 7) != want) {
+        fail("flags (invalid, overflow, inexact) " + std::to_string(dut_.cnt_o & 7) + ", not " +
+             std::to_string(want));
+      }
+    }
     completions_.push_back({e.request, status, cycle_});
   }
 
@@ -392,15 +437,17 @@ class World {
 
   // nmc_cnt_t, least significant bit first.
   void count(unsigned events) {
-    uint64_t* const by_bit[] = {&counters_.errors, &counters_.done,        &counters_.requests,
-                                &counters_.beats,  &counters_.stall_write, &counters_.stall_read,
-                                &counters_.busy};
-    for (unsigned i = 0; i < 7; ++i) *by_bit[i] += events >> i & 1;
+    uint64_t* const by_bit[] = {&counters_.inexact, &counters_.overflow,    &counters_.invalid,
+                                &counters_.errors,  &counters_.done,        &counters_.requests,
+                                &counters_.beats,   &counters_.stall_write, &counters_.stall_read,
+                                &counters_.active,  &counters_.busy};
+    for (unsigned i = 0; i < 11; ++i) *by_bit[i] += events >> i & 1;
   }
 
   Dut& dut_;
   NmcSettings set_;
   std::vector<uint8_t> memory_, expected_, before_;
+  std::vector<std::vector<uint8_t>> sources_;
   std::deque<NmcRequest> waiting_;
   std::deque<Expect> expect_;
   std::deque<Completion> completions_;

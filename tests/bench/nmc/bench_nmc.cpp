@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Throughput of the reducer in front of a memory without stalls: requests of 64 KB one behind the
-// other. The figure is the slowest of all types, alignments and latencies tried, from the first
-// completion to the last. Prints as well what one request alone takes and how fast the model runs.
+// other. The figure is the slowest of all types, alignments and latencies tried with two sources, from
+// the first completion to the last. Prints as well what more sources, conversions and products cost,
+// what one request alone takes and how fast the model runs.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "tb/nmc/world.h"
 #include "Vnmc_bench_top.h"
+#include "tb/nmc/world.h"
 #include "verilated.h"
 #include "weft_bench.h"
 
@@ -25,10 +27,11 @@ constexpr uint32_t kLen = 65536;
 
 class Reducer {
  public:
-  explicit Reducer(unsigned latency) : dut_(std::make_unique<Vnmc_bench_top>(&context_)) {
+  explicit Reducer(unsigned latency, unsigned regions = 40)
+      : dut_(std::make_unique<Vnmc_bench_top>(&context_)) {
     nmc::NmcSettings settings;
     settings.latency = latency;
-    settings.size = 2 << 20;
+    settings.size = (kLen + 4096) * uint64_t{regions} + 4096;
     world_ = std::make_unique<nmc::World<Vnmc_bench_top>>(*dut_, settings);
     for (auto& byte : world_->memory()) byte = static_cast<uint8_t>(random_ = random_ * 1664525 + 1013904223);
     world_->expect_as_is();
@@ -63,33 +66,56 @@ class Reducer {
   uint32_t random_ = 1;
 };
 
-NmcRequest request(Dtype type, bool two, bool turned, unsigned slot) {
-  const uint64_t at = 0x7f00'0000'0000 + 4096 + slot * 4 * (kLen + 4096);
+struct Kind {
+  Dtype from, to;
+  Redop op;
+  unsigned nsrc;
+};
+
+NmcRequest request(const Kind& kind, bool turned, unsigned slot) {
+  const uint64_t room = kLen + 4096;
+  const uint64_t at = 0x7f00'0000'0000 + 4096 + slot * (kind.nsrc * num::bytes_of(kind.from) + 1) * room;
   NmcRequest r;
   r.tag = static_cast<uint8_t>(slot);
-  r.dtype = static_cast<uint8_t>(type);
-  r.redop = static_cast<uint8_t>(two ? Redop::SUM : Redop::COPY);
-  r.two = two;
-  r.src0 = at + (turned ? 100 : 0);
-  r.src1 = at + kLen + 4096 + (turned ? 36 : 0);
-  r.dst = at + 2 * (kLen + 4096) + (turned ? 64 : 0);
+  r.job.from = kind.from;
+  r.job.to = kind.to;
+  r.job.op = kind.op;
+  r.job.scalar = 0x3f000000;
+  r.nsrc = kind.nsrc;
   r.len = kLen;
+  r.stride = static_cast<uint32_t>(num::bytes_of(kind.from) * room);
+  r.dst = at + (turned ? 64 : 0);
+  r.src0 = at + room + (turned ? 8 : 0);
+  r.src1 = at + room + (turned ? 40 : 0);
   return r;
 }
 
 struct Measured {
   double bytes_per_cycle;
   uint64_t alone;
+  double stalled;  // part of the cycles in which the next step waited for read data
 };
 
-Measured measure(Dtype type, bool two, bool turned, unsigned latency) {
-  constexpr unsigned kCount = 5;
-  Reducer dut(latency);
-  for (unsigned slot = 0; slot < kCount; ++slot) dut.world().push(request(type, two, turned, slot));
+Measured measure(const Kind& kind, bool turned, unsigned latency) {
+  constexpr unsigned kCount = 3;
+  Reducer dut(latency, kCount * (kind.nsrc * num::bytes_of(kind.from) + 1) + 1);
+  for (unsigned slot = 0; slot < kCount; ++slot) dut.world().push(request(kind, turned, slot));
   dut.finish();
   const auto& done = dut.world().completions();
-  return {(kCount - 1.0) * kLen / static_cast<double>(done.back().cycle - done.front().cycle),
-          done.front().cycle};
+  const double cycles = static_cast<double>(done.back().cycle - done.front().cycle);
+  return {(kCount - 1.0) * kLen / cycles, done.front().cycle,
+          static_cast<double>(dut.world().counters().stall_read) / static_cast<double>(dut.world().cycle())};
+}
+
+Measured print(const Kind& kind, bool turned, unsigned latency) {
+  const Measured m = measure(kind, turned, latency);
+  const std::string types =
+      wire::name(kind.from) +
+      (kind.from == kind.to ? std::string() : std::string(" to ") + wire::name(kind.to));
+  std::printf("%-26s %-10s %3u %-5s %6u %10.2f %12.3f %8llu %8.3f\n", types.c_str(), wire::name(kind.op),
+              kind.nsrc, turned ? "no" : "yes", latency, m.bytes_per_cycle, 128 / m.bytes_per_cycle,
+              static_cast<unsigned long long>(m.alone), m.stalled);
+  return m;
 }
 
 // Processor time, not wall time: other programs may share the machine.
@@ -98,19 +124,18 @@ double kcycles_per_s(uint64_t cycles, std::clock_t start) {
 }
 
 void simulation_speed() {
-  for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32}) {
-    Reducer dut(40);
-    for (unsigned round = 0; round < 4; ++round) {  // warm
-      for (unsigned slot = 0; slot < 6; ++slot) dut.world().push(request(type, true, true, slot));
-      dut.finish();
-    }
+  for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT8_E4M3, Dtype::INT32}) {
+    Reducer dut(40, 60);
+    const Kind kind = {type, type, Redop::SUM, 2};
+    const auto round = [&] {
+      for (unsigned slot = 0; slot < 6; ++slot) dut.world().push(request(kind, true, slot));
+      while (!dut.world().idle()) dut.step();
+    };
+    round();  // warm
     const uint64_t first = dut.world().cycle();
     const auto start = std::clock();
-    for (unsigned round = 0; round < 12; ++round) {
-      for (unsigned slot = 0; slot < 6; ++slot) dut.world().push(request(type, true, true, slot));
-      while (!dut.world().idle()) dut.step();
-    }
-    std::printf("%-9s busy, memory included:  %6.0f kcycles/s\n", wire::name(type),
+    for (unsigned i = 0; i < 4; ++i) round();
+    std::printf("%-11s busy, memory included:  %6.0f kcycles/s\n", wire::name(type),
                 kcycles_per_s(dut.world().cycle() - first, start));
   }
   Reducer dut(40);
@@ -118,29 +143,43 @@ void simulation_speed() {
   const auto start = std::clock();
   constexpr uint64_t kIdle = 3'000'000;
   for (uint64_t i = 0; i < kIdle; ++i) dut.edge();
-  std::printf("idle:                            %6.0f kcycles/s\n", kcycles_per_s(kIdle, start));
+  std::printf("idle:                              %6.0f kcycles/s\n", kcycles_per_s(kIdle, start));
 }
+
+constexpr Dtype kFloats[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT16, Dtype::FLOAT8_E5M2,
+                             Dtype::FLOAT8_E4M3};
 
 }  // namespace
 
 int main() {
   try {
     double slowest = 1e9;
-    std::printf("%-9s %-5s %-9s %8s  %14s  %s\n", "type", "op", "aligned", "latency", "bytes/cycle",
-                "cycles of one 64 KB request");
+    std::printf("%-26s %-10s %3s %-5s %6s %10s %12s %8s %8s\n", "type", "operation", "K", "alig.", "lat.",
+                "B/cycle", "cycles/128 B", "1 alone", "starved");
     for (unsigned latency : {40u, 400u}) {
       for (bool turned : {false, true}) {
-        for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32}) {
-          for (bool two : {true, false}) {
-            if (!two && type != Dtype::INT32) continue;
-            const Measured m = measure(type, two, turned, latency);
-            std::printf("%-9s %-5s %-9s %8u  %14.2f  %llu\n", wire::name(type), two ? "sum" : "copy",
-                        turned ? "no" : "yes", latency, m.bytes_per_cycle,
-                        static_cast<unsigned long long>(m.alone));
-            if (m.bytes_per_cycle < slowest) slowest = m.bytes_per_cycle;
-          }
+        for (Dtype type : kFloats) {
+          slowest = std::min(slowest, print({type, type, Redop::SUM, 2}, turned, latency).bytes_per_cycle);
+        }
+        slowest = std::min(
+            slowest, print({Dtype::INT32, Dtype::INT32, Redop::SUM, 2}, turned, latency).bytes_per_cycle);
+        slowest = std::min(
+            slowest, print({Dtype::UINT8, Dtype::UINT8, Redop::COPY, 1}, turned, latency).bytes_per_cycle);
+      }
+    }
+    for (bool turned : {false, true}) {
+      for (unsigned nsrc : {3u, 4u, 8u, 64u})
+        print({Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, nsrc}, turned, 40);
+      for (Dtype type : {Dtype::FLOAT32, Dtype::FLOAT16, Dtype::FLOAT8_E4M3}) {
+        for (unsigned nsrc : {2u, 4u}) {
+          for (Redop op : {Redop::PROD, Redop::AVG, Redop::PREMUL_SUM})
+            print({type, type, op, nsrc}, turned, 40);
         }
       }
+      print({Dtype::FLOAT32, Dtype::BFLOAT16, Redop::SUM, 2}, turned, 40);
+      print({Dtype::BFLOAT16, Dtype::FLOAT32, Redop::SUM, 2}, turned, 40);
+      print({Dtype::FLOAT32, Dtype::FLOAT8_E4M3, Redop::COPY, 1}, turned, 40);
+      print({Dtype::FLOAT8_E4M3, Dtype::FLOAT32, Redop::COPY, 1}, turned, 40);
     }
     simulation_speed();
     bench::report("nmc_bytes_per_cycle", slowest, bench::Good::AtLeast, 126, "B/cycle");

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The accumulator of the reducer: what a chunk of steps has come to so far, 32 bits for every element,
+// and the products of a chunk that wait to be added.
+//
+// No handshake, read latency 1 cycle, a result can be read in the cycle behind the one that writes it.
+// Four banks, each as wide as the lanes it serves; only native steps of small types use `half` and
+// `byte`. LUT RAM: 4096 + 1024 bits by ChunkSteps.
+`default_nettype none
+
+module weft_nmc_acc
+  import weft_pkg::*;
+  import weft_nmc_pkg::*;
+#(
+    parameter bit Products = 1'b1
+) (
+    input  wire                 clk_i,
+    // Read; of an index that nothing writes in the same cycle.
+    input  wire                 use_acc_i,
+    input  wire                 use_kept_i,
+    input  wire nmc_layout_t    layout_i,
+    input  wire  [ChunkW-1:0]   index_i,
+    output logic [  NmcW-1:0]   wide_o,
+    output logic [  NmcW-1:0]   half_o,
+    output logic [2*NmcW-1:0]   byte_o,
+    output logic [  NmcW-1:0]   kept_o,
+    // Write.
+    input  wire                 valid_i,
+    input  wire lane_tag_t      tag_i,
+    input  wire  [  NmcW-1:0]   wide_i,
+    input  wire  [  NmcW-1:0]   half_i,
+    input  wire  [2*NmcW-1:0]   byte_i
+);
+
+  function automatic logic has_byte(nmc_layout_t x);
+    return x.parts && x.from == 2'd0;
+  endfunction
+
+  wire write = valid_i && tag_i.to_acc;
+
+  weft_sdpram #(
+      .Width(NmcW),
+      .Depth(ChunkSteps),
+      .Style("distributed")
+  ) u_wide (
+      .clk_i,
+      .we_i   (write),
+      .waddr_i(tag_i.index),
+      .wdata_i(wide_i),
+      .re_i   (use_acc_i),
+      .raddr_i(index_i),
+      .rdata_o(wide_o)
+  );
+
+  weft_sdpram #(
+      .Width(NmcW),
+      .Depth(ChunkSteps),
+      .Style("distributed")
+  ) u_half (
+      .clk_i,
+      .we_i   (write && tag_i.layout.parts),
+      .waddr_i(tag_i.index),
+      .wdata_i(half_i),
+      .re_i   (use_acc_i && layout_i.parts),
+      .raddr_i(index_i),
+      .rdata_o(half_o)
+  );
+
+  weft_sdpram #(
+      .Width(2 * NmcW),
+      .Depth(ChunkSteps),
+      .Style("distributed")
+  ) u_byte (
+      .clk_i,
+      .we_i   (write && has_byte(tag_i.layout)),
+      .waddr_i(tag_i.index),
+      .wdata_i(byte_i),
+      .re_i   (use_acc_i && has_byte(layout_i)),
+      .raddr_i(index_i),
+      .rdata_o(byte_o)
+  );
+
+  if (Products) begin : gen_kept
+    weft_sdpram #(
+        .Width(NmcW),
+        .Depth(ChunkSteps),
+        .Style("distributed")
+    ) u_kept (
+        .clk_i,
+        .we_i   (valid_i && tag_i.to_kept),
+        .waddr_i(tag_i.index),
+        .wdata_i(wide_i),
+        .re_i   (use_kept_i),
+        .raddr_i(index_i),
+        .rdata_o(kept_o)
+    );
+  end else begin : gen_no_kept
+    assign kept_o = '0;
+  end
+
+endmodule
+
+`default_nettype wire

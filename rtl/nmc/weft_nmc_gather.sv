@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Puts the results of the lanes into result beats.
+//
+// No handshake: a result with valid_i in cycle t is in the beat in t+1; beat_valid_o with the one that
+// completes it. A native step makes a whole beat: word w of it is word w of the fp32 or integer lanes;
+// of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1, half w, byte 2w},
+// the top byte of each. A wide step makes 128 B or a power of two below, at place `phase` of the beat,
+// out of the top bytes of the 32- or 64-bit words that spread gave its elements to.
+// Flags come one cycle behind their result; a job's are those of all its steps, also of steps to the
+// accumulator.
+`default_nettype none
+
+module weft_nmc_gather
+  import weft_pkg::*;
+  import weft_nmc_pkg::*;
+(
+    input  wire                 clk_i,
+    input  wire                 rst_i,
+    // Results.
+    input  wire                 valid_i,
+    input  wire lane_tag_t      tag_i,
+    input  wire  [  NmcW-1:0]   wide_i,
+    input  wire  [  NmcW-1:0]   half_i,
+    input  wire  [2*NmcW-1:0]   byte_i,
+    input  wire float_flags_t   flags_i,
+    // Beats; err: a source beat was bad. With the job's last one, ends_o, what its steps have raised.
+    output logic                beat_valid_o,
+    output logic [  NmcW-1:0]   beat_data_o,
+    output logic                beat_err_o,
+    output logic                ends_o,
+    output float_flags_t        flags_o
+);
+
+  localparam int unsigned Words = NmcW / 32;
+  localparam int unsigned Groups = NmcBytes / 8;
+  typedef logic [NmcW-1:0] beat_t;
+
+  function automatic beat_t of_parts(beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes, logic [1:0] size);
+    beat_t x;
+    x = wide;
+    for (int unsigned w = 0; w < Words; w++) begin
+      if (size == 2'd1) x[32*w+:16] = half[32*w+16+:16];
+      else x[32*w+:24] = {bytes[64*w+56+:8], half[32*w+24+:8], bytes[64*w+24+:8]};
+    end
+    return x;
+  endfunction
+
+  // The top bytes of 32-bit words, repeated.
+  function automatic beat_t from_32(beat_t x, logic [1:0] size);
+    beat_t y;
+    y = x;
+    for (int unsigned w = 0; w < Words; w++) begin
+      if (size == 2'd1) y[16*w+:16] = x[32*w+16+:16];
+      if (size == 2'd0) y[8*w+:8] = x[32*w+24+:8];
+    end
+    if (size == 2'd1) y = {2{y[NmcW/2-1:0]}};
+    if (size == 2'd0) y = {4{y[NmcW/4-1:0]}};
+    return y;
+  endfunction
+
+  // The top halves of 64-bit words, repeated.
+  function automatic beat_t upper_halves(beat_t x);
+    beat_t y;
+    for (int unsigned w = 0; w < Words; w++) y[32*w+:32] = x[64*(w%(Words/2))+32+:32];
+    return y;
+  endfunction
+
+  function automatic beat_t gather(lane_tag_t tag, beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes);
+    beat_t x;
+    // The eight 64-bit lanes of fp64 are the lower half; repeated they are like the sixteen.
+    x = (tag.layout.shape == Wide8) ? {2{wide[NmcW/2-1:0]}} : wide;
+    unique case (tag.layout.shape)
+      Native: return tag.layout.parts ? of_parts(wide, half, bytes, tag.layout.to) : wide;
+      Wide32: return from_32(wide, tag.layout.to);
+      // Sixteen 64-bit words of which half is wanted are 32-bit words, in two copies.
+      default: return (tag.layout.to == 2'd3) ? x : from_32(upper_halves(x), tag.layout.to);
+    endcase
+  endfunction
+
+  // Groups of 8 bytes that a step of this size at this place makes.
+  function automatic logic [Groups-1:0] groups_of(logic [2:0] result, logic [3:0] phase);
+    logic [Groups-1:0] on;
+    for (int unsigned g = 0; g < Groups; g++) on[g] = (4'(g) >> (result - 3'd3)) == phase;
+    return on;
+  endfunction
+
+  float_flags_t flags_q;
+  wire stays = tag_i.to_acc || tag_i.to_kept;
+  assign flags_o = flags_q | flags_i;
+
+  always_ff @(posedge clk_i) begin
+    if (valid_i && !stays) begin
+      automatic beat_t x = gather(tag_i, wide_i, half_i, byte_i);
+      automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.phase);
+      if (on == '1) beat_data_o <= x;
+      else for (int unsigned g = 0; g < Groups; g++) if (on[g]) beat_data_o[64*g+:64] <= x[64*g+:64];
+      beat_err_o <= tag_i.err;
+    end
+
+    if (rst_i) begin
+      beat_valid_o <= 1'b0;
+      ends_o       <= 1'b0;
+      flags_q      <= '0;
+    end else begin
+      beat_valid_o <= valid_i && tag_i.whole;
+      ends_o       <= valid_i && tag_i.ends;
+      flags_q      <= ends_o ? '0 : flags_o;
+    end
+  end
+
+endmodule
+
+`default_nettype wire

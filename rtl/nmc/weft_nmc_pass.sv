@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Splits a job into passes: runs of steps of one operation, with what the read engines fetch for them.
+//
+// One or two sources are one pass over the whole request. More sources, and whatever else needs the
+// accumulator, go by chunks of ChunkSteps steps, and each chunk by the index of the sources:
+//
+//   fold         s0 op s1,  acc op s2, ...  acc op s(K-1)
+//   premul_sum   c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...      (c: the scalar)
+//   and last     acc x c for avg; a conversion where the fold's last step could not round to the type
+//
+// Where a chunk of full length would leave less than half of one, it is half as long: a short last chunk
+// would wait for the lanes in every pass.
+// A chunk starts with the beat that its first window starts in, which the chunk before may have read
+// already: a source that is turned costs one beat and one filling step a chunk more.
+// Jobs in by valid/ready; job_i has to hold from start_o to job_ready_o. A pass every 2 cycles; to the
+// three takers in the same cycle, when all are ready. First pass 2 cycles behind job_valid_i.
+`default_nettype none
+`include "weft_assert.svh"
+
+module weft_nmc_pass
+  import weft_pkg::*;
+  import weft_nmc_pkg::*;
+(
+    input  wire                  clk_i,
+    input  wire                  rst_i,
+    input  wire                  job_valid_i,
+    output logic                 job_ready_o,
+    input  wire nmc_job_t        job_i,
+    // Passes; the reads of a source that a pass does not use are not given.
+    output logic                 pass_valid_o,
+    input  wire                  pass_ready_i,
+    output nmc_pass_t            pass_o,
+    output nmc_read_job_t        read_a_o,
+    output nmc_read_job_t        read_b_o
+);
+
+  typedef enum logic [2:0] {
+    PassOne,    // of one source: a copy, a conversion, a product with the scalar
+    PassFirst,  // sources 0 and 1
+    PassNext,   // accumulator and source k
+    PassScale,  // scalar and source k
+    PassAdd,    // accumulator and the product kept by PassScale
+    PassTail    // accumulator and scalar, or alone
+  } kind_e;
+
+  typedef enum logic {
+    StAim,  // work out where the windows start
+    StGive  // hand the pass out
+  } state_e;
+
+  state_e       state_q;
+  logic         fresh_q;   // the job's first pass is still to come
+  kind_e        kind_q;
+  logic   [6:0] source_q;  // k
+  span_t        chunk_q;   // bytes of the windows before this chunk
+  addr_t        offs_q;    // of source k behind at_next
+
+  // ---- what the job is made of ------------------------------------------------------------------
+  wire nmc_recipe_t recipe = job_i.recipe;
+  wire one = job_i.nsrc == 7'd1;
+  wire tail = recipe.tail && !one;
+  wire chunked = !one && (job_i.nsrc != 7'd2 || tail || recipe.premul);
+
+  function automatic kind_e first_kind(logic is_one, logic premul);
+    return is_one ? PassOne : premul ? PassScale : PassFirst;
+  endfunction
+
+  wire kind_e kind = fresh_q ? first_kind(one, recipe.premul) : kind_q;
+  // k of the pass; at_next is the place of source 0 or, in a fold, of source 1.
+  wire skips = !one && !recipe.premul;
+  wire [6:0] source = fresh_q ? 7'(skips) : source_q;
+  wire last_source = source == job_i.nsrc - 1'b1;
+
+  // ---- StAim ------------------------------------------------------------------------------------
+  addr_t  at_a_q, at_b_q;    // first windows
+  span_t  bytes_q;           // of all windows of the pass, up to the end of the source
+  span_t  next_chunk_q;      // chunk_q of the next one
+  logic   last_chunk_q;
+  logic   ends_chunk_q;      // last pass of the chunk
+  logic   folded_q;          // this pass, or an earlier one, ends the fold
+
+  wire span_t left = job_i.span - chunk_q;
+  wire span_t full = span_t'(ChunkSteps) << job_i.layout.window;
+  wire span_t half = full >> 1;
+  wire last_chunk = !chunked || left <= full;
+  wire span_t chunk_bytes = (left < full + half) ? half : full;
+  wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
+  wire own_k = source == {1'b0, job_i.own};
+  wire addr_t base_k = own_k ? job_i.at0 : job_i.at_next + offs_q;
+  wire own_0 = takes_k ? job_i.own == '0 : own_k;
+  wire addr_t base_a = own_0 ? job_i.at0 : takes_k ? job_i.at1 : job_i.at_next + offs_q;
+  wire folds = kind == PassFirst || kind == PassNext || kind == PassAdd || kind == PassOne;
+  wire folded = kind == PassTail || (folds && last_source);
+
+  // ---- StGive: sizes ----------------------------------------------------------------------------
+  wire offs_t lead = (chunk_q == '0) ? job_i.lead : '0;
+  wire offs_t step_mask = ~(offs_t'('1) << job_i.layout.window);  // bytes of a window - 1
+  wire span_t bytes_m1 = bytes_q - 1'b1;
+  wire offs_t last_byte = bytes_m1[OffsW-1:0] & step_mask;  // in the last window
+  wire offs_t last_at = bytes_m1[OffsW-1:0] & ~step_mask;   // where that starts, modulo a beat
+
+  // Whether the first byte of the source lies a beat behind the start of the first window.
+  function automatic logic behind(offs_t at, offs_t skip);
+    logic [OffsW:0] sum;
+    sum = {1'b0, at} + {1'b0, skip};
+    return sum[OffsW];
+  endfunction
+
+  function automatic nmc_turn_t turn_of(logic on, offs_t at);
+    offs_t at_last;
+    at_last = at + last_at;
+    return '{
+        on: on,
+        fill: on && at != '0 && !behind(at, lead),
+        last: on && (at_last == '0 || behind(at_last, last_byte)),
+        at: at
+    };
+  endfunction
+
+  function automatic nmc_read_job_t read_of(addr_t at);
+    span_t last;
+    logic  skips_beat;
+    last       = bytes_m1 + span_t'(at[OffsW-1:0]);
+    skips_beat = behind(at[OffsW-1:0], lead);
+    return '{
+        addr: at[63:OffsW] + beat_addr_t'(skips_beat),
+        beats: last[SpanW-1:OffsW] + span_beats_t'(!skips_beat)
+    };
+  endfunction
+
+  function automatic float_op_e float_op(kind_e what);
+    if (what == PassScale) return FloatMul;
+    if (what == PassOne) return (recipe.avg || recipe.premul) ? FloatMul : FloatConvert;
+    if (what == PassTail) return recipe.avg ? FloatMul : FloatConvert;
+    if (recipe.product) return FloatMul;
+    unique case (recipe.fold)
+      LaneMax: return FloatMax;
+      LaneMin: return FloatMin;
+      default: return FloatSum;
+    endcase
+  endfunction
+
+  // The accumulator has the layout of the sources, but that of fp32 where products go in or come.
+  function automatic float_cmd_t float_cmd(kind_e what, logic emits, logic ends_fold);
+    float_cmd_t x;
+    x.op            = float_op(what);
+    x.from          = (what == PassAdd || (what == PassTail && recipe.premul)) ? FmtFp32 : recipe.from;
+    x.to            = recipe.to;
+    if (!emits) x.to = (x.op == FloatMul || (recipe.avg && ends_fold)) ? FmtFp32 : x.from;
+    x.propagate_nan = recipe.propagate_nan;
+    x.saturate      = recipe.saturate;
+    x.use_acc       = what == PassNext || what == PassAdd || what == PassTail;
+    x.scalar        = x.op == FloatMul && !recipe.product;
+    x.to_acc        = !emits;
+    x.odd           = !emits && ends_fold && !recipe.avg;
+    return x;
+  endfunction
+
+  function automatic lane_cmd_t cmd_of(kind_e what, logic emits, logic ends_fold);
+    lane_cmd_t x;
+    x.flt      = float_cmd(what, emits, ends_fold);
+    x.which    = (recipe.copy || !recipe.fp) ? LaneWhole :
+                 (x.flt.op == FloatMul) ? LaneMul : LaneFloat;
+    x.whole    = recipe.fold;
+    x.use_acc  = x.flt.use_acc;
+    x.use_kept = what == PassAdd;
+    x.to_kept  = what == PassScale && source_q != '0;
+    x.to_acc   = !emits && !x.to_kept;
+    return x;
+  endfunction
+
+  wire uses_a = kind_q == PassOne || kind_q == PassFirst || kind_q == PassScale;
+  wire uses_b = kind_q == PassFirst || kind_q == PassNext;
+  wire emits = folded_q && (kind_q == PassTail || !tail);
+
+  assign pass_valid_o = state_q == StGive;
+  assign read_a_o     = read_of(at_a_q);
+  assign read_b_o     = read_of(at_b_q);
+  assign pass_o = '{
+      cmd: cmd_of(kind_q, emits, folded_q),
+      layout: job_i.layout,
+      a: turn_of(uses_a, at_a_q[OffsW-1:0]),
+      b: turn_of(uses_b, at_b_q[OffsW-1:0]),
+      steps: steps_t'(bytes_m1 >> job_i.layout.window) + 1'b1,
+      lo: lead,
+      hi: last_byte,
+      phase: job_i.phase,
+      ends: ends_chunk_q && last_chunk_q,
+      scalar: job_i.scalar
+  };
+
+  // ---- the loop ---------------------------------------------------------------------------------
+  kind_e next_kind;
+  always_comb begin
+    unique case (kind_q)
+      PassScale: next_kind = (source_q == '0) ? PassScale : PassAdd;
+      PassAdd:   next_kind = PassScale;
+      default:   next_kind = PassNext;
+    endcase
+    if (folded_q) next_kind = PassTail;
+    if (ends_chunk_q) next_kind = first_kind(one, recipe.premul);
+  end
+  // A product is added before the next source comes.
+  wire moves_on = kind_q != PassScale || source_q == '0;
+  wire give = pass_valid_o && pass_ready_i;
+
+  assign job_ready_o = give && ends_chunk_q && last_chunk_q;
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == StAim && job_valid_i) begin
+      kind_q       <= kind;
+      source_q     <= source;
+      at_a_q       <= base_a + addr_t'(chunk_q);
+      at_b_q       <= base_k + addr_t'(chunk_q);
+      bytes_q      <= last_chunk ? left : chunk_bytes;
+      next_chunk_q <= last_chunk ? '0 : chunk_q + chunk_bytes;
+      last_chunk_q <= last_chunk;
+      folded_q     <= folded;
+      ends_chunk_q <= folded && (kind == PassTail || !tail);
+    end
+    if (give) begin
+      kind_q <= next_kind;
+      if (ends_chunk_q) begin
+        source_q <= 7'(skips);
+        offs_q   <= '0;
+      end else if (moves_on) begin
+        source_q <= source_q + 1'b1;
+        offs_q   <= offs_q + addr_t'(job_i.stride);
+      end
+      if (ends_chunk_q) chunk_q <= next_chunk_q;
+    end
+
+    if (rst_i) begin
+      state_q <= StAim;
+      fresh_q <= 1'b1;
+      chunk_q <= '0;
+      offs_q  <= '0;
+    end else begin
+      if (state_q == StAim && job_valid_i) begin
+        state_q <= StGive;
+        fresh_q <= 1'b0;
+      end
+      if (give) state_q <= StAim;
+      if (job_ready_o) fresh_q <= 1'b1;
+    end
+  end
+
+  `WEFT_HOLD(PassHolds, pass_valid_o, pass_ready_i, pass_o);
+  `WEFT_IMPLIES(SourceInRange, pass_valid_o, source_q < job_i.nsrc || kind_q == PassTail);
+
+endmodule
+
+`default_nettype wire

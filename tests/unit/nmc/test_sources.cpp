@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Alignment, many sources, memory errors and throughput of the whole reducer.
+#include "nmc_fixture.h"
+
+using namespace weft;
+using nmc::NmcRequest;
+using nmc::NmcSettings;
+using test::Fixture;
+using test::kPage;
+using wire::Dtype;
+using wire::Err;
+using wire::Redop;
+
+namespace {
+
+// Each source in turn meets every offset of the destination; the other one is random.
+void all_offsets(Dtype from, Dtype to, Redop op, unsigned nsrc) {
+  Fixture f;
+  f.clear();
+  std::vector<NmcRequest> round;
+  const uint64_t ws = num::bytes_of(from), wd = num::bytes_of(to);
+  for (uint64_t source = 0; source < 128; source += ws) {
+    for (uint64_t target = 0; target < 128; target += wd) {
+      NmcRequest r = f.request(from, to, op, nsrc, f.rng().below(300 / std::max(ws, wd)));
+      r.own = static_cast<unsigned>(f.rng().below(nsrc));
+      const bool second = (f.rng()() & 1) && nsrc > 1;
+      const uint64_t other = f.rng().below(128 / ws) * ws;
+      f.lay_out(r, second ? other : source, second ? source : other, target);
+      round.push_back(r);
+      if (f.room_left() < 8 * kPage) {
+        f.run(round);
+        round.clear();
+        f.clear();
+      }
+    }
+  }
+  f.run(round);
+}
+
+}  // namespace
+
+TEST_CASE("nmc: every pair of alignments, one type", "[nmc]") {
+  all_offsets(Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 2);
+  all_offsets(Dtype::INT32, Dtype::INT32, Redop::MAX, 2);
+  all_offsets(Dtype::FLOAT16, Dtype::FLOAT16, Redop::MIN, 2);
+  all_offsets(Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, 3);
+}
+TEST_CASE("nmc: every pair of alignments, bytes", "[nmc]") {
+  all_offsets(Dtype::UINT8, Dtype::UINT8, Redop::COPY, 1);
+  all_offsets(Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::SUM, 2);
+  all_offsets(Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3, Redop::PROD, 2);
+}
+TEST_CASE("nmc: every pair of alignments, conversions", "[nmc]") {
+  for (Dtype from : test::kFloats) {
+    for (Dtype to : test::kFloats) {
+      if (num::bytes_of(from) != num::bytes_of(to)) all_offsets(from, to, Redop::SUM, 2);
+    }
+  }
+}
+
+TEST_CASE("nmc: every conversion, operation and number of sources", "[nmc][random]") {
+  NmcSettings s;
+  s.size = 4 << 20;
+  Fixture f(s, 0.05);
+  for (Dtype from : test::kFloats) {
+    for (Dtype to : test::kFloats) {
+      f.clear();
+      std::vector<NmcRequest> round;
+      for (int i = 0; i < 60; ++i) {
+        NmcRequest r = f.any_float(from, to, static_cast<unsigned>(1 + f.rng().below(i < 40 ? 4 : 9)),
+                                   f.rng().below(i % 10 == 0 ? 3000 : 150));
+        f.lay_out(r);
+        round.push_back(r);
+      }
+      f.run(round);
+    }
+  }
+}
+
+TEST_CASE("nmc: 2 to 64 sources, the own one anywhere", "[nmc]") {
+  NmcSettings s;
+  s.size = 4 << 20;
+  Fixture f(s, 0.05);
+  for (unsigned nsrc = 2; nsrc <= 64; ++nsrc) {
+    f.clear();
+    std::vector<NmcRequest> round;
+    for (Dtype type : test::kFloats) {
+      for (uint64_t bytes : {40u, 700u, nsrc < 10 ? 9000u : 4200u}) {
+        NmcRequest r = f.request(type, f.rng().chance(0.7) ? Redop::SUM : Redop::MAX, nsrc,
+                                 f.rng().below(bytes / num::bytes_of(type)));
+        r.own = static_cast<unsigned>(f.rng().chance(0.2)   ? 0
+                                      : f.rng().chance(0.3) ? nsrc - 1
+                                                            : f.rng().below(nsrc));
+        if (f.room_left() < (nsrc + 2) * (bytes + 500)) continue;
+        f.lay_out(r);
+        round.push_back(r);
+      }
+    }
+    f.run(round);
+  }
+}
+
+TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") {
+  for (double stall : {0.0, 0.4}) {
+    NmcSettings s;
+    s.jitter = 30;
+    Fixture f(s, stall);
+    uint64_t failed = 0;
+    for (int round = 0; round < 60; ++round) {
+      f.clear();
+      std::vector<NmcRequest> requests;
+      for (int i = 0; i < 20; ++i) {
+        NmcRequest r = f.any_request(1, 4);
+        do r = f.any_request(i % 5 == 0 ? 2500 : 300, 4);
+        while (r.len == 0 || r.dst == r.src0 || (r.dst < r.src0 && r.src0 < r.dst + r.len));
+        // Any beat of a source, first and last ones as often as others; any page of the destination.
+        if (f.rng().chance(0.3)) {
+          const unsigned k = static_cast<unsigned>(f.rng().below(r.nsrc));
+          const uint64_t pick = f.rng().below(3), len = r.source_len();
+          const uint64_t byte = pick == 0 ? 0 : pick == 1 ? len - 1 : f.rng().below(len);
+          f.world().bad_reads[r.port(k)].insert((r.source(k) + byte) & ~uint64_t{127});
+        } else if (f.rng().chance(0.15)) {
+          f.world().bad_writes.insert((r.dst + f.rng().below(r.len)) & ~(kPage - 1));
+        }
+        requests.push_back(r);
+      }
+      f.run(requests);
+      for (const auto& done : f.world().completions()) failed += done.status == Err::MEM_ERROR;
+    }
+    CHECK(failed > 20);
+    CHECK(f.world().counters().errors > 20);
+  }
+}
+
+TEST_CASE("nmc: nothing is written behind a read error", "[nmc]") {
+  for (unsigned nsrc : {2u, 3u}) {
+    Fixture f;
+    f.clear();
+    NmcRequest r = f.request(Dtype::FLOAT32, Redop::SUM, nsrc, 3 * 1024);
+    r.src0 = f.place(r.len, 0, kPage);
+    r.src1 = f.place((nsrc - 1) * r.len, 0, kPage) - r.len;
+    r.stride = r.len;
+    r.dst = f.place(r.len, 0, kPage);
+    NmcRequest next = f.request(Dtype::FLOAT32, Redop::SUM, 2, 128);
+    f.lay_out(next, 0, 0, 0);
+    const uint64_t bad = 4096 + 10 * 128;
+    f.world().bad_reads[1].insert(r.source(nsrc - 1) + bad);
+    const std::vector<uint8_t> old(f.world().at(r.dst), f.world().at(r.dst) + r.len);
+    f.run({r, next});
+    REQUIRE(f.world().completions().size() == 2);
+    CHECK(f.world().completions()[0].status == Err::MEM_ERROR);
+    CHECK(f.world().completions()[1].status == Err::OK);
+    uint64_t first_kept = 0;
+    for (uint64_t i = 0; i < r.len; ++i) {
+      if (f.world().at(r.dst)[i] != old[i]) first_kept = i + 1;
+    }
+    CHECK(first_kept > bad - 128);
+    CHECK(first_kept <= bad);
+    CHECK(f.world().bursts_written() == 4);  // the failed request's bursts are whole all the same
+  }
+}
+
+TEST_CASE("nmc: 128 bytes a cycle at 40 and at 400 cycles of latency", "[nmc]") {
+  constexpr unsigned kCount = 5;
+  constexpr uint32_t kLen = 65536;
+  for (unsigned latency : {40u, 400u}) {
+    for (bool turned : {false, true}) {
+      CAPTURE(latency, turned);
+      NmcSettings s;
+      s.latency = latency;
+      s.size = 2 << 20;
+      Fixture f(s);
+      f.clear();
+      std::vector<NmcRequest> requests;
+      for (unsigned i = 0; i < kCount; ++i) {
+        const Dtype type = test::kFloats[i];
+        NmcRequest r = f.request(type, Redop::SUM, 2, kLen / num::bytes_of(type));
+        f.lay_out(r, turned ? 100 : 0, turned ? 36 : 0, turned ? 64 : 0, 0);
+        requests.push_back(r);
+      }
+      f.run(requests);
+      const auto& done = f.world().completions();
+      const double cycles = static_cast<double>(done.back().cycle - done.front().cycle);
+      CHECK((kCount - 1) * kLen / cycles >= 126.0);
+      CHECK(done.front().cycle < 2 * latency + kLen / 128 + 60);
+    }
+  }
+}
+
+TEST_CASE("nmc: K sources take K - 1 cycles a beat", "[nmc]") {
+  constexpr uint32_t kLen = 32768, kBeats = kLen / 128;
+  for (unsigned nsrc : {3u, 4u, 8u}) {
+    for (bool turned : {false, true}) {
+      CAPTURE(nsrc, turned);
+      NmcSettings s;
+      s.size = 4 << 20;
+      Fixture f(s);
+      f.clear();
+      std::vector<NmcRequest> requests;
+      for (unsigned i = 0; i < 3; ++i) {
+        const Dtype type = test::kFloats[2 * i];
+        NmcRequest r = f.request(type, Redop::SUM, nsrc, kLen / num::bytes_of(type));
+        f.lay_out(r, turned ? 100 : 0, turned ? 36 : 0, turned ? 64 : 0, 0);
+        requests.push_back(r);
+      }
+      f.run(requests);
+      const auto& done = f.world().completions();
+      const double beat = static_cast<double>(done.back().cycle - done.front().cycle) / (2.0 * kBeats);
+      // A turned source costs one step a chunk of 32 more.
+      CHECK(beat <= (nsrc - 1) * (turned ? 33.0 / 32 : 1.0) + 0.05);
+      CHECK(beat >= nsrc - 1.1);
+    }
+  }
+}
