@@ -136,16 +136,12 @@ module weft_nmc_float
     endcase
   endfunction
 
-  function automatic logic [AlnW:0] shift_fine(aln_t x, logic [2:0] steps);
+  function automatic logic [AlnW:0] shift_pairs(aln_t x, logic [1:0] steps);
     unique case (steps)
-      3'd0: return {x, 1'b0};
-      3'd1: return {x >> 1, x[0]};
-      3'd2: return {x >> 2, x[1:0] != '0};
-      3'd3: return {x >> 3, x[2:0] != '0};
-      3'd4: return {x >> 4, x[3:0] != '0};
-      3'd5: return {x >> 5, x[4:0] != '0};
-      3'd6: return {x >> 6, x[5:0] != '0};
-      3'd7: return {x >> 7, x[6:0] != '0};
+      2'd0: return {x, 1'b0};
+      2'd1: return {x >> 2, x[1:0] != '0};
+      2'd2: return {x >> 4, x[3:0] != '0};
+      2'd3: return {x >> 6, x[5:0] != '0};
     endcase
   endfunction
 
@@ -267,7 +263,7 @@ module weft_nmc_float
   sig_t             big3_q   [Lanes];
   aln_t             sml3_q   [Lanes];
   logic             sticky3_q[Lanes];
-  logic [2:0]       fine3_q  [Lanes];
+  logic             last3_q  [Lanes];  // one bit more
   exp_t             exp3_q   [Lanes];  // from here on with the bias of the result
   logic             sign3_q  [Lanes];
   logic             sub3_q   [Lanes];
@@ -392,20 +388,19 @@ module weft_nmc_float
         automatic logic shift = !sum6_q[i][SumW-1] && rest6_q[i];
         automatic sum_t sum = shift ? sum6_q[i] << 1 : sum6_q[i];
         automatic logic hidden = sum[SumW-1];
-        automatic logic even, half, below;
+        automatic logic odd, half, below;
         // Exponent - {shift6_q, shift}, the last bit as (missing) carry.
         automatic logic [ExpW:0] left =
             {exp6_q[i], 1'b1} + {(ExpW - 5)'('1), ~shift6_q[i], 1'b1, !shift};
         automatic logic fixed = over6_q[i] || spec6_q[i];
         automatic logic clamp = back.saturate && !nan6_q[i];
-        automatic logic odd;
         {odd, half, below} = cut(sum, sticky6_q[i], back.fmt);
         lost7_q[i]   = (half || below) && !spec6_q[i];
         frac7_q[i]   = sum[SumW-2:3];
         if (back.odd && (half || below)) frac7_q[i][0] = 1'b1;
         if (fixed) frac7_q[i] = {nan6_q[i], {(FracW - 1) {1'b0}}};
-        // Without a hidden bit the number is subnormal or zero: field 0.
-        exp7_q[i]    = fixed ? ExpMax : !hidden ? '0 : left[ExpW:1];
+        // Without a hidden bit the number is subnormal or zero, and no exponent is left.
+        exp7_q[i]    = fixed ? ExpMax : left[ExpW:1];
         hidden7_q[i] = hidden && !fixed;
         up7_q[i]     = back.round & {5{half && (odd || below) && !back.odd && !fixed}};
         sign7_q[i]   = sign6_q[i] && !nan6_q[i];
@@ -436,28 +431,34 @@ module weft_nmc_float
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic logic [1:0] steps = groups(sum4_q[i], exp4_q[i][ExpW-1:3]);
+        automatic logic zero = sum4_q[i] == '0;
         sum5_q[i]    = sum4_q[i] << {steps, 3'd0};
         groups5_q[i] = steps;
         rest5_q[i]   = exp4_q[i][ExpW-1:3] != (ExpW - 3)'(steps);
         exp5_q[i]    = exp4_q[i];
         sticky5_q[i] = sticky4_q[i];
-        sign5_q[i]   = sign4_q[i] && !(sub4_q[i] && sum4_q[i] == '0);  // x - x = +0
+        sign5_q[i]   = sign4_q[i] && !(sub4_q[i] && zero);  // x - x = +0
         // A product comes with the exponent of its highest bit, up to ExpMax.
         over5_q[i]   = exp4_q[i][ExpW-1:1] == '1 &&
                        (exp4_q[i][0] ? sum4_q[i][SumW-2] : sum4_q[i][SumW-1]);
         spec5_q[i]   = spec4_q[i];
         nan5_q[i]    = nan4_q[i];
+        // A zero has the exponent of the smallest numbers.
+        if (zero) begin
+          exp5_q[i]    = '0;
+          groups5_q[i] = '0;
+          rest5_q[i]   = 1'b0;
+        end
       end
     end
 
     if (valid_q[3]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic aln_t sml;
-        automatic logic sticky;
+        // The last bit of the shift, the complement and the sum are one LUT a bit.
+        automatic aln_t sml = last3_q[i] ? sml3_q[i] >> 1 : sml3_q[i];
+        automatic logic sticky = sticky3_q[i] || (last3_q[i] && sml3_q[i][0]);
         automatic logic [SumW:0] wide;
-        {sml, sticky} = shift_fine(sml3_q[i], fine3_q[i]);
-        sticky |= sticky3_q[i];
         // What fell out belongs to the subtrahend: it takes the place of the + 1 of its complement.
         wide = {1'b0, big3_q[i], 2'b00, 1'b1} +
                {{1'b0, sml} ^ {SumW{sub3_q[i]}}, sub3_q[i] && !sticky};
@@ -475,15 +476,49 @@ module weft_nmc_float
       automatic exp_t delta = exp_t'({back_q[2].delta, 3'd0});
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        {sml3_q[i], sticky3_q[i]} = shift_coarse(sml2_q[i], diff2_q[i]);
-        if (Mul) sticky3_q[i] |= below2_q[i];
-        fine3_q[i] = diff2_q[i][2:0];
-        big3_q[i]  = big2_q[i];
-        exp3_q[i]  = exp2_q[i] + delta;
-        sign3_q[i] = sign2_q[i];
-        sub3_q[i]  = sub2_q[i];
-        spec3_q[i] = spec2_q[i];
-        nan3_q[i]  = nan2_q[i];
+        automatic aln_t sml;
+        automatic logic below8, below2;
+        {sml, below8}        = shift_coarse(sml2_q[i], diff2_q[i]);
+        {sml3_q[i], below2}  = shift_pairs(sml, diff2_q[i][2:1]);
+        sticky3_q[i]         = below8 || below2 || (Mul && below2_q[i]);
+        last3_q[i]           = diff2_q[i][0];
+        big3_q[i]            = big2_q[i];
+        exp3_q[i]            = exp2_q[i] + delta;
+        sign3_q[i]           = sign2_q[i];
+        sub3_q[i]            = sub2_q[i];
+        spec3_q[i]           = spec2_q[i];
+        nan3_q[i]            = nan2_q[i];
+      end
+    end
+
+    if (v1_q && !mul_in) begin
+      automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
+      automatic logic convert = Convert && cmd1_q.op == FloatConvert;
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        automatic order_t order = order1_q[i];
+        automatic logic use_a = take_a(cmd1_q.op, cmd1_q.propagate_nan, order);
+        automatic val_t big = use_a ? a1_q[i] : b1_q[i];
+        automatic val_t sml = use_a ? b1_q[i] : a1_q[i];
+        automatic logic bnz = use_a ? anz1_q[i] : bnz1_q[i];
+        automatic logic snz = use_a ? bnz1_q[i] : anz1_q[i];
+        // The zero that a conversion adds has an exponent, but no hidden bit.
+        automatic logic bhidden = bnz && !(convert && !use_a);
+        automatic logic shidden = snz && !(convert && use_a);
+        automatic logic unlike = order.a_neg != order.b_neg;
+        automatic logic invalid = cmd1_q.op == FloatSum && unlike && aspec1_q[i] && bspec1_q[i] &&
+                                  !order.a_nan && !order.b_nan;
+        big2_q[i]     = {bhidden, big.frac};
+        sml2_q[i]     = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
+        below2_q[i]   = 1'b0;
+        exp2_q[i]     = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
+        // One less when only the smaller one is subnormal; one carry chain.
+        diff2_q[i]    = exp_t'(({1'b0, big.expo, 1'b1} + {1'b0, ~sml.expo, !(bnz && !snz)}) >> 1);
+        sign2_q[i]    = big.neg;
+        sub2_q[i]     = cmd1_q.op == FloatSum && unlike;
+        spec2_q[i]    = use_a ? aspec1_q[i] : bspec1_q[i];
+        nan2_q[i]     = (use_a ? order.a_nan : order.b_nan) || invalid;
+        invalid2_q[i] = invalid;
       end
     end
 
@@ -494,13 +529,16 @@ module weft_nmc_float
         // Below the smallest exponent: shifted right by the difference.
         automatic logic tiny = !mdiff6_q[i][ProdExpW-1];
         automatic logic over = !tiny && mexp6_q[i][ExpW];
-        big2_q[i]   = '0;
         sml2_q[i]   = {high[30] || over, high[29:5]};
         below2_q[i] = {high[4:0], mlow6_q[i][16:0]} != '0;
-        exp2_q[i]   = tiny ? exp_t'(1) : mexp6_q[i][ExpW-1:0] | {ExpW{over}};
-        diff2_q[i]  = !tiny ? '0 : mdiff6_q[i][ExpW-1:0] | {ExpW{mdiff6_q[i][ExpW]}};
-        sub2_q[i]   = 1'b0;
+        exp2_q[i]   = mexp6_q[i][ExpW-1:0] | {ExpW{over}};
+        diff2_q[i]  = mdiff6_q[i][ExpW-1:0];
+        diff2_q[i][ExpW-1] |= mdiff6_q[i][ExpW];  // too far anyway
         {invalid2_q[i], sign2_q[i], spec2_q[i], nan2_q[i]} = mkind6_q[i];
+        big2_q[i] = '0;
+        sub2_q[i] = 1'b0;
+        if (tiny) exp2_q[i] = exp_t'(1);
+        else diff2_q[i] = '0;
       end
     end
 
@@ -550,45 +588,18 @@ module weft_nmc_float
       end
     end
 
-    if (v1_q) begin
-      automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
-      automatic logic convert = Convert && cmd1_q.op == FloatConvert;
+    if (v1_q && mul_in) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic order_t order = order1_q[i];
         automatic logic use_a = take_a(cmd1_q.op, cmd1_q.propagate_nan, order);
-        automatic val_t big = use_a ? a1_q[i] : b1_q[i];
-        automatic val_t sml = use_a ? b1_q[i] : a1_q[i];
-        automatic logic bnz = use_a ? anz1_q[i] : bnz1_q[i];
-        automatic logic snz = use_a ? bnz1_q[i] : anz1_q[i];
-        automatic logic spec = use_a ? aspec1_q[i] : bspec1_q[i];
-        automatic logic nan = use_a ? order.a_nan : order.b_nan;
-        automatic logic unlike = order.a_neg != order.b_neg;
-        if (mul_in) begin
-          automatic exp_t aexp = {a1_q[i].expo[ExpW-1:1], a1_q[i].expo[0] || !anz1_q[i]};
-          automatic exp_t bexp = {b1_q[i].expo[ExpW-1:1], b1_q[i].expo[0] || !bnz1_q[i]};
-          mbig2_q[i]  = {bnz, big.frac};
-          msml2_q[i]  = {snz, sml.frac};
-          mexp2_q[i]  = prod_exp_t'({1'b0, aexp}) + prod_exp_t'({1'b0, bexp});
-          mkind2_q[i] = {unlike, spec, nan};
-        end else begin
-          // The zero that a conversion adds has an exponent, but no hidden bit.
-          automatic logic bhidden = bnz && !(convert && !use_a);
-          automatic logic shidden = snz && !(convert && use_a);
-          automatic logic invalid = cmd1_q.op == FloatSum && unlike && aspec1_q[i] && bspec1_q[i] &&
-                                    !order.a_nan && !order.b_nan;
-          big2_q[i]     = {bhidden, big.frac};
-          sml2_q[i]     = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
-          below2_q[i]   = 1'b0;
-          exp2_q[i]     = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
-          // One less when only the smaller one is subnormal; one carry chain.
-          diff2_q[i]    = exp_t'(({1'b0, big.expo, 1'b1} + {1'b0, ~sml.expo, !(bnz && !snz)}) >> 1);
-          sign2_q[i]    = big.neg;
-          sub2_q[i]     = cmd1_q.op == FloatSum && unlike;
-          spec2_q[i]    = spec;
-          nan2_q[i]     = nan || invalid;
-          invalid2_q[i] = invalid;
-        end
+        automatic exp_t aexp = {a1_q[i].expo[ExpW-1:1], a1_q[i].expo[0] || !anz1_q[i]};
+        automatic exp_t bexp = {b1_q[i].expo[ExpW-1:1], b1_q[i].expo[0] || !bnz1_q[i]};
+        mbig2_q[i]  = use_a ? {anz1_q[i], a1_q[i].frac} : {bnz1_q[i], b1_q[i].frac};
+        msml2_q[i]  = use_a ? {bnz1_q[i], b1_q[i].frac} : {anz1_q[i], a1_q[i].frac};
+        mexp2_q[i]  = prod_exp_t'({1'b0, aexp}) + prod_exp_t'({1'b0, bexp});
+        mkind2_q[i] = {order.a_neg != order.b_neg, use_a ? aspec1_q[i] : bspec1_q[i],
+                       use_a ? order.a_nan : order.b_nan};
       end
     end
 
