@@ -58,6 +58,10 @@ module weft_nmc_float
   // An fp8 sum of 64 elements stays below 2^22: a 6-bit exponent field holds it.
   localparam int unsigned ExpW = Width == 8 ? 6 : 8;
   localparam int unsigned MagW = ExpW + FracW;
+  // Fraction bits of the longest source. Below them b is 0, and so is a but from the accumulator.
+  localparam int unsigned SrcW = Width == 8 ? 3 : Width == 16 ? 10 : FracW;
+  localparam int unsigned LowW = FracW - SrcW;
+  localparam int unsigned BelowW = LowW == 0 ? 1 : LowW;  // for slices
   localparam int unsigned AlnW = FracW + 3;  // smaller significand, guard and round bit
   localparam int unsigned SumW = FracW + 4;  // larger one, with room for the carry
   localparam int unsigned ProdExpW = ExpW + 2;
@@ -90,9 +94,11 @@ module weft_nmc_float
   // `top`: the element at the top of a word.
   function automatic val_t expand(logic [31:0] top, float_fmt_e fmt);
     logic inf5, nan4;
+    float_fmt_e kind;
     inf5 = top[30:26] == '1;
     nan4 = top[30:24] == '1;
-    unique case (fmt)
+    kind = Width == 8 && fmt != FmtE4m3 ? FmtE5m2 : fmt;
+    unique case (kind)
       FmtE4m3: return '{top[31], exp_t'({{4{nan4}}, top[30:27]}), {top[26:24], 20'd0}};
       FmtE5m2: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:24], 21'd0}};
       FmtFp16: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:16], 13'd0}};
@@ -173,7 +179,9 @@ module weft_nmc_float
 
   // {last bit kept, first bit dropped, anything dropped below it} for a rounding to a format.
   function automatic logic [2:0] cut(sum_t x, logic sticky, float_fmt_e fmt);
-    unique case (fmt)
+    float_fmt_e at;
+    at = Width == 8 && fmt != FmtFp32 && fmt != FmtE4m3 ? FmtE5m2 : fmt;
+    unique case (at)
       FmtE4m3: return {x[23:22], x[21:0] != '0 || sticky};
       FmtE5m2: return {x[24:23], x[22:0] != '0 || sticky};
       FmtFp16: return {x[16:15], x[14:0] != '0 || sticky};
@@ -210,6 +218,7 @@ module weft_nmc_float
     back_t x;
     x.fmt = cmd.to_acc ? FmtFp32 : cmd.to;
     x.round = 5'd1 << x.fmt;
+    if (Width == 8) {x.round[FmtFp16], x.round[FmtBf16]} = '0;
     x.delta = Convert ? 5'((float_bias(cmd.to) - float_bias(cmd.from)) >> 3) : '0;
     if (Mul && cmd.op == FloatMul) x.delta = '0;
     x.odd      = cmd.odd && cmd.to_acc;
@@ -354,7 +363,14 @@ module weft_nmc_float
         automatic logic [MagW-1:0] addend = '0;
         automatic exp_t expo;
         automatic logic [FracW-1:0] frac;
-        automatic logic ones, over;
+        // Whether an fp16 or fp8 is beyond its range, known beside the carry chain and not behind it.
+        // A number with a hidden bit has the exponent field exp7_q + 1.
+        automatic logic over5 = exp7_q[i] > exp_t'(29) || (exp7_q[i] == exp_t'(29) &&
+            ((up7_q[i][FmtFp16] && frac7_q[i][22:13] == '1) ||
+             (up7_q[i][FmtE5m2] && frac7_q[i][22:21] == '1)));
+        automatic logic over4 = exp7_q[i] > exp_t'(14) || (exp7_q[i] == exp_t'(14) &&
+            frac7_q[i][22:21] == '1 && (frac7_q[i][20] || up7_q[i][FmtE4m3]));
+        automatic logic over = (four && over4) || (five && over5);
         automatic logic [31:0] word;
         // One up at the last place of the format; the hidden bit makes the exponent the field.
         addend[FracW] = hidden7_q[i];
@@ -364,18 +380,13 @@ module weft_nmc_float
         addend[16] = up7_q[i][FmtBf16];
         addend[0] = up7_q[i][FmtFp32];
         {expo, frac} = addend + {exp7_q[i], frac7_q[i]};
-        ones = expo[3:0] == '1;
-        over = expo[ExpW-1:5] != '0;
-        if (four) over |= expo[4] || (ones && frac[22:20] == '1);
-        else over |= expo[4] && ones;
         word = {sign7_q[i], 8'(expo), frac};
         if (four) word[30:24] = {expo[3:0], frac[22:20]};
         if (five) word[30:16] = {expo[4:0], frac[22:13]};
-        if (over && (four || five)) word[30:16] = {4'hf, top7_q[i], 8'd0};
+        if (over) word[30:16] = {4'hf, top7_q[i], 8'd0};
         if (four && over && top7_q[i][0]) word[31] = 1'b0;  // the only NaN of e4m3
         res[i*32+:32] = word;
-        if (!four && !five) over = expo == ExpMax;
-        over8_q[i] = over && !exact7_q[i];
+        over8_q[i] = (over || expo == ExpMax) && !exact7_q[i];
         lost8_q[i] = lost7_q[i];
       end
       res_o <= res;
@@ -510,6 +521,13 @@ module weft_nmc_float
                                   !order.a_nan && !order.b_nan;
         big2_q[i]     = {bhidden, big.frac};
         sml2_q[i]     = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
+        if (LowW > 0) begin
+          // Only a has these: a reset instead of a multiplexer.
+          big2_q[i][BelowW-1:0]  = a1_q[i].frac[BelowW-1:0];
+          sml2_q[i][BelowW+1:2] = a1_q[i].frac[BelowW-1:0];
+          if (!use_a) big2_q[i][BelowW-1:0] = '0;
+          if (use_a || !add) sml2_q[i][BelowW+1:2] = '0;
+        end
         below2_q[i]   = 1'b0;
         exp2_q[i]     = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
         // One less when only the smaller one is subnormal; one carry chain.
@@ -628,11 +646,11 @@ module weft_nmc_float
         aspec1_q[i] = aspec;
         bspec1_q[i] = bspec;
         order1_q[i] = '{
-            a_ge: {a.expo, a.frac} >= {b.expo, b.frac},
+            a_ge: {a.expo, a.frac[FracW-1:LowW]} >= {b.expo, b.frac[FracW-1:LowW]},
             a_neg: a.neg,
             b_neg: b.neg,
-            a_nan: aspec && a.frac != '0,
-            b_nan: bspec && b.frac != '0
+            a_nan: aspec && a.frac[FracW-1:LowW] != '0,
+            b_nan: bspec && b.frac[FracW-1:LowW] != '0
         };
       end
     end
