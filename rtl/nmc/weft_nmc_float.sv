@@ -213,6 +213,7 @@ module weft_nmc_float
 
   wire mul_in = Mul && cmd1_q.op == FloatMul;
   wire merge = Mul && mul_q[MulStages+1];
+  wire join_in = (v1_q && !mul_in) || merge;
 
   function automatic back_t back_of(float_cmd_t cmd);
     back_t x;
@@ -244,7 +245,7 @@ module weft_nmc_float
     end else begin
       v1_q    <= valid_i;
       mul_q   <= {mul_q[MulStages:2], v1_q && mul_in};
-      valid_q <= {valid_q[FloatLatency-2:2], (v1_q && !mul_in) || merge};
+      valid_q <= {valid_q[FloatLatency-2:2], join_in};
       valid_o <= valid_q[FloatLatency-1];
     end
   end
@@ -345,8 +346,9 @@ module weft_nmc_float
 
   logic [40:0]      mlow6_q  [Lanes];
   logic [30:0]      mhigh6_q [Lanes];
-  prod_exp_t        mexp6_q  [Lanes];
-  prod_exp_t        mdiff6_q [Lanes];  // 1 - exponent
+  exp_t             mexp6_q  [Lanes];
+  logic             mtiny6_q [Lanes];  // below the normal numbers
+  logic             mover6_q [Lanes];  // beyond all
   logic [3:0]       mkind6_q [Lanes];
 
   // Last stage first, with blocking assignments: each stage reads what the one before left at the
@@ -502,7 +504,7 @@ module weft_nmc_float
       end
     end
 
-    if (v1_q && !mul_in) begin
+    if (join_in) begin
       automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
       automatic logic convert = Convert && cmd1_q.op == FloatConvert;
       /* verilator unroll_disable */
@@ -519,44 +521,41 @@ module weft_nmc_float
         automatic logic unlike = order.a_neg != order.b_neg;
         automatic logic invalid = cmd1_q.op == FloatSum && unlike && aspec1_q[i] && bspec1_q[i] &&
                                   !order.a_nan && !order.b_nan;
+        automatic exp_t left = big.expo;
+        automatic exp_t right = ~sml.expo;
+        automatic logic carry = !(bnz && !snz);  // one less when only the smaller one is subnormal
         big2_q[i]     = {bhidden, big.frac};
         sml2_q[i]     = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
-        if (LowW > 0) begin
-          // Only a has these: a reset instead of a multiplexer.
-          big2_q[i][BelowW-1:0]  = a1_q[i].frac[BelowW-1:0];
-          sml2_q[i][BelowW+1:2] = a1_q[i].frac[BelowW-1:0];
-          if (!use_a) big2_q[i][BelowW-1:0] = '0;
-          if (use_a || !add) sml2_q[i][BelowW+1:2] = '0;
-        end
         below2_q[i]   = 1'b0;
         exp2_q[i]     = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
-        // One less when only the smaller one is subnormal; one carry chain.
-        diff2_q[i]    = exp_t'(({1'b0, big.expo, 1'b1} + {1'b0, ~sml.expo, !(bnz && !snz)}) >> 1);
         sign2_q[i]    = big.neg;
         sub2_q[i]     = cmd1_q.op == FloatSum && unlike;
         spec2_q[i]    = use_a ? aspec1_q[i] : bspec1_q[i];
         nan2_q[i]     = (use_a ? order.a_nan : order.b_nan) || invalid;
         invalid2_q[i] = invalid;
-      end
-    end
-
-    if (merge) begin
-      /* verilator unroll_disable */
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [30:0] high = mhigh6_q[i] + 31'(mlow6_q[i][40:17]);
-        // Below the smallest exponent: shifted right by the difference.
-        automatic logic tiny = !mdiff6_q[i][ProdExpW-1];
-        automatic logic over = !tiny && mexp6_q[i][ExpW];
-        sml2_q[i]   = {high[30] || over, high[29:5]};
-        below2_q[i] = {high[4:0], mlow6_q[i][16:0]} != '0;
-        exp2_q[i]   = mexp6_q[i][ExpW-1:0] | {ExpW{over}};
-        diff2_q[i]  = mdiff6_q[i][ExpW-1:0];
-        diff2_q[i][ExpW-1] |= mdiff6_q[i][ExpW];  // too far anyway
-        {invalid2_q[i], sign2_q[i], spec2_q[i], nan2_q[i]} = mkind6_q[i];
-        big2_q[i] = '0;
-        sub2_q[i] = 1'b0;
-        if (tiny) exp2_q[i] = exp_t'(1);
-        else diff2_q[i] = '0;
+        if (LowW > 0) begin
+          // Only a has these: a reset instead of a multiplexer.
+          big2_q[i][BelowW-1:0] = a1_q[i].frac[BelowW-1:0];
+          sml2_q[i][BelowW+1:2] = a1_q[i].frac[BelowW-1:0];
+          if (!use_a) big2_q[i][BelowW-1:0] = '0;
+          if (use_a || !add) sml2_q[i][BelowW+1:2] = '0;
+        end
+        // A product is the smaller one of itself and 0, shifted if it is below the normal numbers.
+        if (merge) begin
+          automatic logic [30:0] high = mhigh6_q[i] + 31'(mlow6_q[i][40:17]);
+          left        = ~mexp6_q[i];
+          right       = exp_t'(1);
+          carry       = 1'b1;
+          sml2_q[i]   = {high[30] || mover6_q[i], high[29:5]};
+          below2_q[i] = {high[4:0], mlow6_q[i][16:0]} != '0;
+          exp2_q[i]   = mexp6_q[i];
+          {invalid2_q[i], sign2_q[i], spec2_q[i], nan2_q[i]} = mkind6_q[i];
+          big2_q[i] = '0;
+          sub2_q[i] = 1'b0;
+        end
+        diff2_q[i] = exp_t'(({1'b0, left, 1'b1} + {1'b0, right, carry}) >> 1);
+        if (merge && !mtiny6_q[i]) diff2_q[i] = '0;
+        if (merge && mtiny6_q[i]) exp2_q[i] = exp_t'(1);
       end
     end
 
@@ -565,9 +564,12 @@ module weft_nmc_float
       for (int unsigned i = 0; i < Lanes; i++) begin
         mlow6_q[i]  = mlow5_q[i];
         mhigh6_q[i] = 31'(msml5_q[i]) * 31'(mbig5_q[i]);
-        mexp6_q[i]  = mexp5_q[i];
-        mdiff6_q[i] = prod_exp_t'(1) - mexp5_q[i];
+        mexp6_q[i]  = mexp5_q[i][ExpW-1:0];
+        mtiny6_q[i] = mexp5_q[i] < prod_exp_t'(1);
+        mover6_q[i] = mexp5_q[i] > prod_exp_t'(ExpMax);
         mkind6_q[i] = mkind5_q[i];
+        if (mexp5_q[i] < -prod_exp_t'(32)) mexp6_q[i] = -exp_t'(32);  // shifted out either way
+        if (mover6_q[i]) mexp6_q[i] = ExpMax;
       end
     end
 
