@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sw/ref/numerics.h"
+#include "sw/ref/reduction.h"
 
 namespace weft::ref {
 
@@ -82,7 +82,7 @@ void Engine::next_mail(Ps now) {
   verdict_at_ = now + Ps{count + 1} * kEngineCheck;
 }
 
-Err Engine::check_range(bool to_write, std::uint64_t addr, std::uint32_t length) const {
+Err Engine::check_range(bool to_write, std::uint64_t addr, std::uint64_t length) const {
   const std::uint64_t end = addr + length;
   if (end < addr) return Err::BAD_LENGTH;
   const bool found = std::any_of(regions_.begin(), regions_.end(), [&](const EngineRegion& r) {
@@ -90,19 +90,6 @@ Err Engine::check_range(bool to_write, std::uint64_t addr, std::uint32_t length)
   });
   return found ? Err::OK : Err::BAD_ADDR;
 }
-
-namespace {
-// What the reducer serves.
-Err check_math(const Wqe& w) {
-  if (num::bytes_of(w.dtype) == 0 || w.to != w.dtype) return Err::BAD_TYPE;
-  if (w.redop != Redop::SUM && w.redop != Redop::MAX && w.redop != Redop::MIN && w.redop != Redop::COPY)
-    return Err::BAD_REDOP;
-  if (w.propagate_nan || w.saturate || w.exact) return Err::BAD_FLAGS;
-  if (w.nsrc < 1 || w.nsrc > 2 || w.own != 0) return Err::BAD_SOURCES;
-  if (w.nsrc == 2 && (w.redop == Redop::COPY || w.stride != 0)) return Err::BAD_SOURCES;
-  return Err::OK;
-}
-}  // namespace
 
 // Checks 2 to 12 of docs/me.md, in their order.
 Err Engine::check(const Wqe& w, std::uint32_t index) const {
@@ -120,16 +107,13 @@ Err Engine::check(const Wqe& w, std::uint32_t index) const {
   if ((w.has_dep0 && w.dep0 >= index) || (w.has_dep1 && w.dep1 >= index)) return Err::BAD_DEP;
 
   if (w.opcode == WqeOp::REDUCE) {
-    if (const Err e = check_math(w); e != Err::OK) return e;
-    const std::uint64_t element = num::bytes_of(w.dtype);
-    const std::uint64_t bits = w.length | w.src0 | w.dst | (w.nsrc == 2 ? w.src1 : 0);
-    if (bits % element != 0) return Err::BAD_ALIGN;
-    if (w.length > wire::kMaxWqeLength) return Err::BAD_LENGTH;
+    if (const Err e = check_reduction(w, size_.exact_sums); e != Err::OK) return e;
     if (w.length == 0) return Err::OK;  // touches nothing
-    if (const Err e = check_range(false, w.src0, w.length); e != Err::OK) return e;
-    if (w.nsrc == 2)
-      if (const Err e = check_range(false, w.src1, w.length); e != Err::OK) return e;
-    return check_range(true, w.dst, w.length);
+    const Extent extent = extent_of(w);
+    if (const Err e = check_range(false, w.src0, extent.source); e != Err::OK) return e;
+    if (w.nsrc > 1)
+      if (const Err e = check_range(false, w.src1, extent.others); e != Err::OK) return e;
+    return check_range(true, w.dst, extent.result);
   }
   if (w.opcode == WqeOp::WRITE) {
     if (w.length > wire::kMaxWqeLength) return Err::BAD_LENGTH;
@@ -283,8 +267,7 @@ void Engine::fill(Context& c) {
           slot.error = Err::BAD_CONN;
         break;
       case WqeOp::REDUCE:
-        if (w.length > wire::kMaxWqeLength)
-          slot.error = Err::BAD_LENGTH;
+        if (w.length > wire::kMaxWqeLength) slot.error = Err::BAD_LENGTH;
         break;
       case WqeOp::WAIT:
       case WqeOp::SET:
@@ -373,6 +356,23 @@ void Engine::on_timer(Ps now) {
   plan(now);
 }
 
+namespace {
+// Steps of the reducer: one a cycle for each source behind the first. docs/nmc.md.
+std::uint64_t reducer_cycles(const Wqe& w) {
+  using enum wire::Dtype;
+  using enum Redop;
+  const bool wide64 = w.dtype == FLOAT64 || w.to == FLOAT64;
+  const bool multiplies = w.redop == PROD || w.redop == AVG || w.redop == PREMUL_SUM;
+  const std::uint64_t folds = std::max<std::uint64_t>(w.nsrc, 2) - 1;
+  const bool copies = w.nsrc == 1 && !multiplies && w.to == w.dtype;
+  if (copies || (w.to == w.dtype && !multiplies && !wide64))
+    return (std::uint64_t{w.length} + kReducerBytes - 1) / kReducerBytes * folds;
+  const bool long_int = w.dtype == INT64 || w.dtype == UINT64 || w.to == INT64 || w.to == UINT64;
+  const std::uint64_t a_step = wide64 ? 8 : long_int ? 16 : 32;  // elements
+  return (num::elements_of(w.to, w.length) + a_step - 1) / a_step * folds;
+}
+}  // namespace
+
 void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
   Context& c = contexts_[context];
   Slot& s = c.slots[slot];
@@ -393,9 +393,8 @@ void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
     return;
   }
   ++counters_.issue_nmc;
-  const std::uint64_t cycles = (std::uint64_t{w.length} + kReducerBytes - 1) / kReducerBytes;
-  counters_.nmc_beat += cycles;
-  reducer_free_ = std::max(now, reducer_free_) + static_cast<Ps>(cycles) * kEngineCycle;
+  counters_.nmc_beat += (std::uint64_t{w.length} + kReducerBytes - 1) / kReducerBytes;
+  reducer_free_ = std::max(now, reducer_free_) + static_cast<Ps>(reducer_cycles(w)) * kEngineCycle;
   reducer_.push_back({reducer_free_ + kReducerLatency, context, s.entry});
 }
 
@@ -478,22 +477,31 @@ void Engine::signal(Ps now, std::uint32_t sem, std::uint32_t amount) {
   plan(now);
 }
 
-// dst = src0 op src1, from the lowest address up, so that a source may lie above dst and overlap it.
+// From the lowest address up, so that a source may lie above dst and overlap it.
 Err Engine::reduce(const Wqe& w) {
-  const bool two = w.nsrc == 2;
-  if (const Err e = check_math(w); e != Err::OK) return e;
-  if (two && (w.src0 | w.src1 | w.dst | w.length) % num::bytes_of(w.dtype) != 0) return Err::BAD_ALIGN;
-  const auto wraps = [&](std::uint64_t addr) { return addr + w.length != 0 && addr + w.length < addr; };
-  if (wraps(w.src0) || wraps(w.dst) || (two && wraps(w.src1))) return Err::BAD_LENGTH;
-  std::array<std::uint8_t, 4096> a, b;
-  for (std::uint32_t at = 0; at < w.length; at += static_cast<std::uint32_t>(a.size())) {
-    const std::uint32_t count = std::min<std::uint32_t>(w.length - at, a.size());
-    if (!env_.read(w.src0 + at, a.data(), count)) return Err::MEM_ERROR;
-    if (two) {
-      if (!env_.read(w.src1 + at, b.data(), count)) return Err::MEM_ERROR;
-      num::reduce(w.dtype, w.redop, {a.data(), count}, {a.data(), count}, {b.data(), count});
+  if (const Err e = check_reduction(w, size_.exact_sums); e != Err::OK) return e;
+  const Extent all = extent_of(w);
+  const auto wraps = [&](std::uint64_t addr, std::uint64_t bytes) {
+    return addr + bytes != 0 && addr + bytes < addr;
+  };
+  if (wraps(w.src0, all.source) || wraps(w.dst, all.result) || (w.nsrc > 1 && wraps(w.src1, all.others)))
+    return Err::BAD_LENGTH;
+  constexpr std::uint64_t kElements = 512;  // a time; whole blocks
+  const std::size_t room = num::footprint(w.dtype, kElements);
+  sources_.resize(w.nsrc * room);
+  result_.resize(num::footprint(w.to, kElements));
+  std::array<std::span<const std::uint8_t>, num::kMaxSources> sources;
+  for (std::uint64_t first = 0; first < all.elements; first += kElements) {
+    const std::uint64_t elements = std::min(all.elements - first, kElements);
+    const auto count = static_cast<std::uint32_t>(num::footprint(w.dtype, elements));
+    for (unsigned k = 0; k < w.nsrc; ++k) {
+      std::uint8_t* const to = &sources_[k * room];
+      if (!env_.read(source_of(w, k) + num::footprint(w.dtype, first), to, count)) return Err::MEM_ERROR;
+      sources[k] = {to, count};
     }
-    if (!env_.write(w.dst + at, a.data(), count)) return Err::MEM_ERROR;
+    const auto out = static_cast<std::uint32_t>(num::footprint(w.to, elements));
+    num::reduce(job_of(w), {result_.data(), out}, {sources.data(), w.nsrc});
+    if (!env_.write(w.dst + num::footprint(w.to, first), result_.data(), out)) return Err::MEM_ERROR;
   }
   return Err::OK;
 }

@@ -31,7 +31,7 @@ namespace weft::ref {
 inline constexpr Ps kEngineCycle = 3'103;            // of the reducer
 inline constexpr Ps kEngineEntry = 6 * kNs;          // between two entries that issue
 inline constexpr Ps kEngineStart = 190 * kNs;        // LAUNCH to its first entry
-inline constexpr Ps kEngineCheck = 10 * kNs;         // an entry of a REGISTER; CPU-M takes 75 to 286 cycles
+inline constexpr Ps kEngineCheck = 10 * kNs;         // an entry of a REGISTER; CPU-M takes 74 to 294 cycles
 inline constexpr std::uint32_t kReducerBytes = 128;  // a cycle
 inline constexpr Ps kReducerLatency = 300 * kNs;     // memory there and back, and the pipeline
 inline constexpr std::uint32_t kEngineContexts = 4;  // subgraphs that run at a time
@@ -39,6 +39,7 @@ inline constexpr std::uint32_t kEngineWindow = 32;   // entries of a subgraph lo
 
 struct EngineSize {
   std::uint32_t ports = 2, conns = 64, regions = 64, sems = 256, subgraphs = 64;
+  bool exact_sums = true;  // of the reducer
 };
 
 struct EngineRegion {
@@ -139,7 +140,7 @@ class Engine {
     std::uint32_t entry;
   };
 
-  wire::Err check_range(bool to_write, std::uint64_t addr, std::uint32_t length) const;
+  wire::Err check_range(bool to_write, std::uint64_t addr, std::uint64_t length) const;
   Verdict verdict(const Subgraph& s);
   wire::Err reduce(const wire::Wqe& w);
   void complete(Ps now, std::uint64_t cookie, std::uint16_t subgraph, wire::DbOp op, wire::Err status,
@@ -176,6 +177,7 @@ class Engine {
   std::uint32_t work_context_ = 0, work_slot_ = 0;  // what issues then; used: nothing yet, look again
   std::deque<Reduction> reducer_;
   Ps reducer_free_ = 0;
+  std::vector<std::uint8_t> sources_, result_;  // of the part of a REDUCE that is worked on
   bool ring_ = false;
   std::uint64_t ring_base_ = 0;
   std::uint32_t ring_last_ = 0, ring_seq_ = 0;

@@ -9,7 +9,7 @@
 
 #include "bad_entries.h"
 #include "sw/ref/engine.h"
-#include "sw/ref/numerics.h"
+#include "sw/ref/reduction.h"
 #include "weft_test.h"
 
 using namespace me;
@@ -455,6 +455,140 @@ TEST_CASE("engine: a stopped CPU-M begins again with the subgraph it had", "[eng
   CHECK(w.take().subgraph == 1);
   CHECK(w.engine.served() == 2);
   check_rest(w);
+}
+
+TEST_CASE("engine: sources, strides, conversions and limits of a REDUCE", "[engine]") {
+  const auto many = [](unsigned n, uint32_t stride) {
+    Wqe w = good_reduce();
+    w.nsrc = static_cast<uint8_t>(n);
+    w.stride = stride;
+    return w;
+  };
+  const auto convert = [](Dtype from, Dtype to, uint32_t length) {
+    Wqe w = good_reduce();
+    w.dtype = from;
+    w.to = to;
+    w.length = length;
+    return w;
+  };
+  const struct {
+    const char* what;
+    Wqe w;
+    std::function<void(Wqe&)> change;
+    const char* status;
+  } cases[] = {
+      {"64 sources", many(64, 256), [](Wqe& w) { w.own = 63; }, "OK"},
+      {"stride off", many(3, 258), [](Wqe&) {}, "BAD_ALIGN"},
+      {"stride off, one source", many(1, 258), [](Wqe&) {}, "OK"},
+      {"others to the end", many(4, 512), [](Wqe& w) { w.src1 = kReadEnd - 3 * 512 - w.length; }, "OK"},
+      {"others past the end", many(4, 512), [](Wqe& w) { w.src1 = kReadEnd - 3 * 512 - w.length + 4; },
+       "BAD_ADDR"},
+      {"others wrap", many(64, 0xfffffffc), [](Wqe& w) { w.src1 = kMax - 0xff'ffff'fff3; }, "BAD_LENGTH"},
+      {"others in no region by far", many(3, 0xfffffffc), [](Wqe&) {}, "BAD_ADDR"},
+      {"int8 to int64", convert(Dtype::INT8, Dtype::INT64, 256), [](Wqe& w) { w.src0 += 1; }, "OK"},
+      {"int8 to int64, dst off", convert(Dtype::INT8, Dtype::INT64, 256), [](Wqe& w) { w.dst += 4; },
+       "BAD_ALIGN"},
+      {"int64 to int8, src1 off", convert(Dtype::INT64, Dtype::INT8, 256), [](Wqe& w) { w.src1 += 4; },
+       "BAD_ALIGN"},
+      {"int64 to int8, any dst", convert(Dtype::INT64, Dtype::INT8, 255), [](Wqe& w) { w.dst += 1; }, "OK"},
+      {"int64 to int8, 2 GiB of sources", convert(Dtype::INT64, Dtype::INT8, weft::wire::kMaxWqeLength / 8),
+       [](Wqe& w) { w.src0 = w.src1 = kReadBase; }, "OK"},
+      {"int64 to int8, more", convert(Dtype::INT64, Dtype::INT8, weft::wire::kMaxWqeLength / 8 + 1),
+       [](Wqe& w) { w.src0 = w.src1 = kReadBase; }, "BAD_LENGTH"},
+      {"sources longer than the result, past the end", convert(Dtype::FLOAT32, Dtype::FLOAT16, 256),
+       [](Wqe& w) { w.src0 = kReadEnd - 508; }, "BAD_ADDR"},
+      {"MX anywhere", convert(Dtype::MXFP4_E2M1, Dtype::MXFP4_E2M1, 16 * 5), [](Wqe& w) { w.src0 += 1; },
+       "OK"},
+      {"MX, part of a block", convert(Dtype::MXFP4_E2M1, Dtype::MXFP4_E2M1, 16 * 5 + 8), [](Wqe&) {},
+       "BAD_ALIGN"},
+      {"MX to float32, scales to the end", convert(Dtype::MXFP8_E4M3, Dtype::FLOAT32, 256),
+       [](Wqe& w) { w.src0 = kReadEnd - 66; }, "OK"},
+      {"MX to float32, scales past the end", convert(Dtype::MXFP8_E4M3, Dtype::FLOAT32, 256),
+       [](Wqe& w) { w.src0 = kReadEnd - 65; }, "BAD_ADDR"},
+      {"float to int", convert(Dtype::FLOAT32, Dtype::INT32, 256), [](Wqe&) {}, "BAD_TYPE"},
+      {"xor of floats", good_reduce(), [](Wqe& w) { w.redop = Redop::XOR; }, "BAD_REDOP"},
+      {"avg of integers", convert(Dtype::INT32, Dtype::INT32, 256), [](Wqe& w) { w.redop = Redop::AVG; },
+       "BAD_REDOP"},
+      {"propagating sum", good_reduce(), [](Wqe& w) { w.propagate_nan = true; }, "BAD_FLAGS"},
+      {"saturating fp32", good_reduce(), [](Wqe& w) { w.saturate = true; }, "BAD_FLAGS"},
+      {"exact bf16", convert(Dtype::BFLOAT16, Dtype::BFLOAT16, 256), [](Wqe& w) { w.exact = true; }, "OK"},
+  };
+  World w;
+  w.set_ring();
+  for (const auto& c : cases) {
+    Wqe entry = c.w;
+    c.change(entry);
+    CAPTURE(c.what);
+    CHECK(name_of(w.add(3, {entry})) == c.status);
+  }
+  // A reducer without exact sums says so.
+  weft::ref::Engine without({.exact_sums = false}, w);
+  without.set_region(0, {true, true, true, kReadBase, kWriteBase + kRegionBytes});
+  Wqe exact = convert(Dtype::BFLOAT16, Dtype::BFLOAT16, 256);
+  CHECK(without.check(exact, 0) == Err::OK);
+  exact.exact = true;
+  CHECK(without.check(exact, 0) == Err::BAD_FLAGS);
+  check_rest(w);
+}
+
+TEST_CASE("engine: strided sources are reduced in order of their index", "[engine][random]") {
+  Rng rng;
+  struct Case {
+    Dtype from, to;
+    Redop op;
+    unsigned sources, own;
+    uint32_t elements;
+    uint64_t steps;  // of the reducer
+  };
+  const Case cases[] = {
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 5, 3, 1000, 32 * 4},
+      {Dtype::BFLOAT16, Dtype::FLOAT32, Redop::SUM, 3, 0, 1000, 32 * 2},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 4, 1, 520, 65 * 3},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 8, 7, 100, 4 * 7},
+      {Dtype::UINT8, Dtype::UINT64, Redop::SUM, 64, 40, 700, 44 * 63},
+      {Dtype::INT16, Dtype::INT8, Redop::COPY, 1, 0, 3000, 94},
+      {Dtype::INT64, Dtype::INT64, Redop::XOR, 3, 2, 16, 2},
+      {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3, Redop::SUM, 3, 1, 1024, 0},
+      {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::PREMUL_SUM, 2, 1, 4096, 128},
+  };
+  for (const Case& c : cases) {
+    World w;
+    w.set_ring();
+    Wqe e = good_reduce();
+    e.dtype = c.from;
+    e.to = c.to;
+    e.redop = c.op;
+    e.nsrc = static_cast<uint8_t>(c.sources);
+    e.own = static_cast<uint8_t>(c.own);
+    e.scalar = 0x3e000000;  // 0.125, and no power of two as an integer
+    e.length = static_cast<uint32_t>(c.to == Dtype::MXFP8_E4M3 ? c.elements
+                                                               : c.elements * weft::num::bytes_of(c.to));
+    e.stride = 0x10000;
+    e.src0 = kReadBase + 8;
+    e.src1 = kReadBase + 0x100000;
+    e.dst = kWriteBase + 16;
+    const size_t bytes = weft::num::footprint(c.from, c.elements);
+    std::vector<std::vector<uint8_t>> data(c.sources, std::vector<uint8_t>(bytes));
+    std::vector<std::span<const uint8_t>> sources;
+    for (unsigned k = 0; k < c.sources; ++k) {
+      rng.fill(data[k]);
+      w.write(weft::ref::source_of(e, k), data[k].data(), static_cast<uint32_t>(bytes));
+      sources.emplace_back(data[k]);
+    }
+    std::vector<uint8_t> want(weft::num::footprint(c.to, c.elements)), got(want.size() + 8);
+    weft::num::reduce(weft::ref::job_of(e), want, sources);
+    w.add_good(0, {e});
+    const Ps start = w.now;
+    w.launch(0);
+    CAPTURE(weft::wire::name(c.from), weft::wire::name(c.to), weft::wire::name(c.op), c.sources);
+    REQUIRE(w.take().status == Err::OK);
+    w.read(e.dst, got.data(), static_cast<uint32_t>(got.size()));
+    CHECK(std::equal(want.begin(), want.end(), got.begin()));
+    CHECK(std::all_of(got.end() - 8, got.end(), [](uint8_t b) { return b == 0; }));
+    const Ps busy = w.now - start - weft::ref::kEngineStart - weft::ref::kReducerLatency;
+    if (c.steps != 0) CHECK(busy == static_cast<Ps>(c.steps) * weft::ref::kEngineCycle);
+    check_rest(w);
+  }
 }
 
 TEST_CASE("engine: reductions are those of numerics.h at every length", "[engine][random]") {

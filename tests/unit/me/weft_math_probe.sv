@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests only: what weft_math_pkg says of a REDUCE, of four reducers. Combinational.
+`default_nettype none
+
+module weft_math_probe
+  import weft_wire_pkg::*, weft_math_pkg::*;
+(
+    input  wire  [7:0] dtype_i,
+    input  wire  [7:0] to_i,
+    input  wire  [7:0] redop_i,
+    input  wire  [2:0] flags_i,      // exact, saturate, propagate_nan, the last in bit 0
+    input  wire  [7:0] nsrc_i,
+    input  wire  [7:0] own_i,
+    output logic [7:0] all_o,
+    output logic [7:0] no_exact_o,
+    output logic [7:0] no_blocks_o,
+    output logic [7:0] served_o,
+    output logic [7:0] align_o
+);
+  math_t m;
+  assign m = '{
+      dtype: dtype_e'(dtype_i),
+      to: dtype_e'(to_i),
+      redop: redop_e'(redop_i),
+      propagate_nan: flags_i[0],
+      saturate: flags_i[1],
+      exact: flags_i[2],
+      nsrc: nsrc_i,
+      own: own_i
+  };
+  localparam math_parts_t NoExact = '{types: 1'b1, many: 1'b1, blocks: 1'b1, exact: 1'b0};
+  localparam math_parts_t NoBlocks = '{types: 1'b1, many: 1'b1, blocks: 1'b0, exact: 1'b1};
+  assign all_o       = math_error(m, MathAll);
+  assign no_exact_o  = math_error(m, NoExact);
+  assign no_blocks_o = math_error(m, NoBlocks);
+  assign served_o    = math_error(m, MathServed);
+  assign align_o     = common_align(m);
+endmodule
+
+`default_nettype wire
