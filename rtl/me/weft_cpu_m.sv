@@ -18,7 +18,6 @@
 module weft_cpu_m
   import weft_wire_pkg::*, weft_pkg::*, weft_math_pkg::*, weft_me_pkg::*;
 #(
-    parameter math_parts_t Parts      = MathServed,  // of the reducer
     parameter int unsigned NumSems    = 256,
     parameter int unsigned NumConns   = 64,
     parameter int unsigned NumPorts   = 2,
@@ -176,7 +175,7 @@ module weft_cpu_m
         nsrc: fetched.nsrc,
         own: fetched.own
     };
-    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, Parts)};
+    if (math_we_q) maths[math_line_q] <= {common_align(math_q), served_error(math_q)};
   end
 
   always_ff @(posedge clk_i) begin

@@ -19,7 +19,7 @@ module weft_nmc_check
     output err_e          status_o
 );
 
-  localparam math_parts_t Parts = '{types: 1'b1, many: 1'b1, blocks: 1'b0, exact: 1'b0};
+  localparam math_parts_t Parts = MathServed;
 
   // The low bits that an address or length must not have, by the size of the element.
   function automatic logic [2:0] unit(dtype_e t);

@@ -14,17 +14,12 @@ package weft_math_pkg;
     KindBlock   // MX
   } kind_e;
 
-  // What a reducer is built with beyond sum, maximum, minimum and copy of one or two sources of
-  // fp32, bf16 or int32.
+  // What a reducer may be built without.
   typedef struct packed {
-    logic types;   // every other type, operation and conversion but those below
-    logic many;    // up to 64 sources, the own one anywhere among them
     logic blocks;  // MX types
     logic exact;   // exact sums
   } math_parts_t;
-  localparam math_parts_t MathAll = '{types: 1'b1, many: 1'b1, blocks: 1'b1, exact: 1'b1};
-  // What rtl/nmc serves, and so what CPU-M lets pass.
-  localparam math_parts_t MathServed = '{types: 1'b0, many: 1'b0, blocks: 1'b0, exact: 1'b0};
+  localparam math_parts_t MathAll = '{blocks: 1'b1, exact: 1'b1};
 
   typedef struct packed {
     dtype_e      dtype;
@@ -57,8 +52,6 @@ package weft_math_pkg;
     kind_e from, to;
     from = kind_of(m.dtype);
     to   = kind_of(m.to);
-    if (!parts.types)
-      return m.dtype inside {DtFloat32, DtBfloat16, DtInt32} && m.to == m.dtype;
     if (!parts.blocks && (from == KindBlock || to == KindBlock)) return 1'b0;
     unique case (from)
       KindInt:   return to == KindInt;
@@ -68,13 +61,13 @@ package weft_math_pkg;
     endcase
   endfunction
 
-  function automatic logic redop_ok(math_t m, math_parts_t parts);
+  function automatic logic redop_ok(math_t m);
     kind_e rules;
     rules = (kind_of(m.to) == KindBlock) ? KindBlock : kind_of(m.dtype);
     if (m.redop inside {RedSum, RedMax, RedMin, RedCopy}) return 1'b1;
     unique case (rules)
-      KindInt: return parts.types && m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
-      KindFloat: return parts.types && m.redop inside {RedProd, RedPremulSum, RedAvg};
+      KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
+      KindFloat: return m.redop inside {RedProd, RedPremulSum, RedAvg};
       default:   return 1'b0;
     endcase
   endfunction
@@ -89,24 +82,41 @@ package weft_math_pkg;
   endfunction
 
   function automatic logic flags_ok(math_t m, math_parts_t parts);
-    if (!parts.types) return !m.propagate_nan && !m.saturate && !m.exact;
     if (m.exact && !(parts.exact && sums_exactly(m))) return 1'b0;
     if (m.saturate && !saturates(m.to)) return 1'b0;
     return !m.propagate_nan || m.redop inside {RedMax, RedMin};
   endfunction
 
-  function automatic logic sources_ok(math_t m, math_parts_t parts);
-    return m.nsrc != '0 && m.nsrc <= (parts.many ? 8'(MaxSources) : 8'd2) &&
-           (m.redop != RedCopy || m.nsrc == 8'd1) && m.own < m.nsrc && (parts.many || m.own == '0);
+  function automatic logic sources_ok(math_t m);
+    return m.nsrc != '0 && m.nsrc <= 8'(MaxSources) && m.own < m.nsrc &&
+           (m.redop != RedCopy || m.nsrc == 8'd1);
   endfunction
 
   // The first thing wrong, in this order, or ErrOk.
   function automatic err_e math_error(math_t m, math_parts_t parts);
     if (!type_ok(m, parts)) return ErrBadType;
-    if (!redop_ok(m, parts)) return ErrBadRedop;
+    if (!redop_ok(m)) return ErrBadRedop;
     if (!flags_ok(m, parts)) return ErrBadFlags;
-    if (!sources_ok(m, parts)) return ErrBadSources;
+    if (!sources_ok(m)) return ErrBadSources;
     return ErrOk;
+  endfunction
+
+  // What rtl/nmc serves, and so what CPU-M lets pass: all but blocks and exact sums; beside copies,
+  // of floats all but fp64, of integers sum, maximum and minimum of int32.
+  localparam math_parts_t MathServed = '{blocks: 1'b0, exact: 1'b0};
+
+  function automatic logic copies(math_t m);
+    return m.dtype == m.to && (m.redop == RedCopy ||
+        (m.nsrc == 8'd1 && !(m.redop inside {RedAvg, RedPremulSum})));
+  endfunction
+
+  function automatic err_e served_error(math_t m);
+    if (math_error(m, MathServed) != ErrOk) return math_error(m, MathServed);
+    if (copies(m)) return ErrOk;
+    if (kind_of(m.dtype) == KindFloat)
+      return (m.dtype == DtFloat64 || m.to == DtFloat64) ? ErrBadType : ErrOk;
+    if (m.dtype != DtInt32 || m.to != DtInt32) return ErrBadType;
+    return (m.redop inside {RedSum, RedMax, RedMin}) ? ErrOk : ErrBadRedop;
   endfunction
 
   // Of an entry without that error: every address and the length have to be multiples of the same,

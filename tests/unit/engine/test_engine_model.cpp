@@ -483,7 +483,7 @@ TEST_CASE("engine: sources, strides, conversions and limits of a REDUCE", "[engi
       {"others to the end", many(4, 512), [](Wqe& w) { w.src1 = kReadEnd - 3 * 512 - w.length; }, "OK"},
       {"others past the end", many(4, 512), [](Wqe& w) { w.src1 = kReadEnd - 3 * 512 - w.length + 4; },
        "BAD_ADDR"},
-      {"others wrap", many(64, 0xfffffffc), [](Wqe& w) { w.src1 = kMax - 0xff'ffff'fff3; }, "BAD_LENGTH"},
+      {"others wrap", many(64, 0xfffffffc), [](Wqe& w) { w.src1 = kMax - (uint64_t{63} << 32) + 1; }, "BAD_LENGTH"},
       {"others in no region by far", many(3, 0xfffffffc), [](Wqe&) {}, "BAD_ADDR"},
       {"int8 to int64", convert(Dtype::INT8, Dtype::INT64, 256), [](Wqe& w) { w.src0 += 1; }, "OK"},
       {"int8 to int64, dst off", convert(Dtype::INT8, Dtype::INT64, 256), [](Wqe& w) { w.dst += 4; },

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "sw/ref/engine.h"
 #include "sw/ref/reduction.h"
+#include "tb/nmc/world.h"
 #include "verilated.h"
 
 using namespace me;
@@ -48,9 +49,6 @@ class Probe {
                   .exact = (f.flags & 4) != 0};
     const Err all = weft::num::check(job, f.nsrc, f.own, true);
     const bool block = kind_of(job.from) == Kind::Block || kind_of(job.to) == Kind::Block;
-    const bool small = std::count(std::begin(kFirst), std::end(kFirst), job.from) != 0 && job.to == job.from;
-    const bool plain =
-        job.op == Redop::SUM || job.op == Redop::MAX || job.op == Redop::MIN || job.op == Redop::COPY;
     good += all == Err::OK;
     std::string why;
     const auto expect = [&](const char* what, unsigned got, Err want) {
@@ -63,12 +61,11 @@ class Probe {
     expect("whole", probe_.all_o, all);
     expect("without exact sums", probe_.no_exact_o, weft::num::check(job, f.nsrc, f.own, false));
     expect("without blocks", probe_.no_blocks_o, block ? Err::BAD_TYPE : all);
-    expect("served", probe_.served_o,
-           !small                     ? Err::BAD_TYPE
-           : !plain                   ? Err::BAD_REDOP
-           : f.flags != 0             ? Err::BAD_FLAGS
-           : f.nsrc > 2 || f.own != 0 ? Err::BAD_SOURCES
-                                      : all);
+    weft::nmc::NmcRequest request;
+    request.job = job;
+    request.nsrc = f.nsrc;
+    request.own = f.own;
+    expect("served", probe_.served_o, weft::nmc::served(request));
     if (all == Err::OK && why.empty()) {
       const size_t from = weft::num::bytes_of(job.from), to = weft::num::bytes_of(job.to);
       const size_t align = block || from != to ? 0xff : to - 1;
@@ -79,7 +76,6 @@ class Probe {
   uint64_t compared = 0, good = 0;
 
  private:
-  static constexpr Dtype kFirst[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::INT32};
   void look(const Fields& f) {
     probe_.dtype_i = static_cast<uint8_t>(f.dtype);
     probe_.to_i = static_cast<uint8_t>(f.to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests only: what weft_math_pkg says of a REDUCE, of four reducers. Combinational.
+// For tests only: what weft_math_pkg says of a REDUCE, by reducers of several kinds. Combinational.
 `default_nettype none
 
 module weft_math_probe
@@ -29,12 +29,12 @@ module weft_math_probe
       nsrc: nsrc_i,
       own: own_i
   };
-  localparam math_parts_t NoExact = '{types: 1'b1, many: 1'b1, blocks: 1'b1, exact: 1'b0};
-  localparam math_parts_t NoBlocks = '{types: 1'b1, many: 1'b1, blocks: 1'b0, exact: 1'b1};
+  localparam math_parts_t NoExact = '{blocks: 1'b1, exact: 1'b0};
+  localparam math_parts_t NoBlocks = '{blocks: 1'b0, exact: 1'b1};
   assign all_o       = math_error(m, MathAll);
   assign no_exact_o  = math_error(m, NoExact);
   assign no_blocks_o = math_error(m, NoBlocks);
-  assign served_o    = math_error(m, MathServed);
+  assign served_o    = served_error(m);
   assign align_o     = common_align(m);
 endmodule
 
