@@ -116,17 +116,29 @@ Result<RankTrace> read_trace(const std::string& file) {
 }
 
 bool type_from(const std::string& torch, wccl::Type& type) {
-  if (torch == "float")
-    type = wccl::Type::kFloat32;
-  else if (torch == "c10::BFloat16" || torch == "bfloat16")
-    type = wccl::Type::kBfloat16;
-  else if (torch == "int")
-    type = wccl::Type::kInt32;
-  else if (torch == "long int" || torch == "long")
-    type = wccl::Type::kInt64;
-  else
-    return false;
-  return true;
+  using enum wccl::Type;
+  static const struct {
+    const char* torch;
+    wccl::Type type;
+  } names[] = {{"float", kFloat32},
+               {"double", kFloat64},
+               {"c10::Half", kFloat16},
+               {"c10::BFloat16", kBfloat16},
+               {"bfloat16", kBfloat16},
+               {"c10::Float8_e4m3fn", kFloat8E4m3},
+               {"c10::Float8_e5m2", kFloat8E5m2},
+               {"signed char", kInt8},
+               {"unsigned char", kUint8},
+               {"short int", kInt16},
+               {"int", kInt32},
+               {"long int", kInt64},
+               {"long", kInt64}};
+  for (const auto& n : names)
+    if (torch == n.torch) {
+      type = n.type;
+      return true;
+    }
+  return false;
 }
 
 }  // namespace

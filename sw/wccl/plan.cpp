@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
@@ -42,26 +44,63 @@ int slices_of(std::uint64_t chunk_bytes) {
   return static_cast<int>(std::clamp<std::uint64_t>(chunk_bytes / kSliceBytes, 1, kMaxSlices));
 }
 
-weft::wire::Dtype wire_type(Type t) {
-  switch (t) {
-    case Type::kFloat32: return weft::wire::Dtype::FLOAT32;
-    case Type::kBfloat16: return weft::wire::Dtype::BFLOAT16;
-    default: return weft::wire::Dtype::INT32;  // also carries int64, which is only moved
-  }
+struct TypeInfo {
+  Type type;
+  const char* name;
+  weft::wire::Dtype wire;
+  bool is_float;
+};
+constexpr TypeInfo kTypes[] = {
+    {Type::kFloat64, "float64", weft::wire::Dtype::FLOAT64, true},
+    {Type::kFloat32, "float32", weft::wire::Dtype::FLOAT32, true},
+    {Type::kFloat16, "float16", weft::wire::Dtype::FLOAT16, true},
+    {Type::kBfloat16, "bfloat16", weft::wire::Dtype::BFLOAT16, true},
+    {Type::kFloat8E4m3, "float8_e4m3", weft::wire::Dtype::FLOAT8_E4M3, true},
+    {Type::kFloat8E5m2, "float8_e5m2", weft::wire::Dtype::FLOAT8_E5M2, true},
+    {Type::kInt8, "int8", weft::wire::Dtype::INT8, false},
+    {Type::kInt16, "int16", weft::wire::Dtype::INT16, false},
+    {Type::kInt32, "int32", weft::wire::Dtype::INT32, false},
+    {Type::kInt64, "int64", weft::wire::Dtype::INT64, false},
+    {Type::kUint8, "uint8", weft::wire::Dtype::UINT8, false},
+    {Type::kUint16, "uint16", weft::wire::Dtype::UINT16, false},
+    {Type::kUint32, "uint32", weft::wire::Dtype::UINT32, false},
+    {Type::kUint64, "uint64", weft::wire::Dtype::UINT64, false},
+};
+const TypeInfo& info(Type t) {
+  for (const TypeInfo& i : kTypes)
+    if (i.type == t) return i;
+  return kTypes[0];
 }
 
-weft::wire::Redop wire_redop(RedOp r) {
-  switch (r) {
-    case RedOp::kMax: return weft::wire::Redop::MAX;
-    case RedOp::kMin: return weft::wire::Redop::MIN;
-    default: return weft::wire::Redop::SUM;
-  }
+struct RedOpInfo {
+  RedOp redop;
+  const char* name;
+  weft::wire::Redop wire;
+};
+constexpr RedOpInfo kRedOps[] = {
+    {RedOp::kSum, "sum", weft::wire::Redop::SUM},
+    {RedOp::kProd, "prod", weft::wire::Redop::PROD},
+    {RedOp::kMin, "min", weft::wire::Redop::MIN},
+    {RedOp::kMax, "max", weft::wire::Redop::MAX},
+    {RedOp::kAvg, "avg", weft::wire::Redop::AVG},
+    {RedOp::kPremulSum, "premul_sum", weft::wire::Redop::PREMUL_SUM},
+    {RedOp::kAnd, "and", weft::wire::Redop::AND},
+    {RedOp::kOr, "or", weft::wire::Redop::OR},
+    {RedOp::kXor, "xor", weft::wire::Redop::XOR},
+};
+const RedOpInfo& info(RedOp r) {
+  for (const RedOpInfo& i : kRedOps)
+    if (i.redop == r) return i;
+  return kRedOps[0];
 }
 
 // Collects entries; add() answers the index, which later entries name as their dependency.
 class Graph {
  public:
-  explicit Graph(const Op& op) : type_(wire_type(op.type)), redop_(wire_redop(op.redop)) {}
+  Graph(const Op& op, int ranks)
+      : type_(wire_type(op.type)),
+        redop_(wire_redop(op.redop)),
+        scalar_(op.redop == RedOp::kAvg ? scalar_bits(op.type, 1.0 / ranks) : op.scalar) {}
 
   int add(Wqe w, std::initializer_list<int> deps = {}) {
     std::array<int, 4> named{};
@@ -119,30 +158,39 @@ class Graph {
     return last_wait_[sem] = add(w, {last_wait_[sem], before});
   }
 
-  int reduce(std::uint64_t dst, std::uint64_t acc, std::uint64_t next, std::uint64_t bytes,
+  // One step of a fold; the last one makes an average of a sum.
+  int reduce(std::uint64_t dst, std::uint64_t acc, std::uint64_t next, std::uint64_t bytes, bool last,
              std::initializer_list<int> deps) {
-    Wqe w;
-    w.opcode = WqeOp::REDUCE;
-    w.dtype = w.to = type_;
-    w.redop = redop_;
+    Wqe w = reduction(dst, acc, bytes);
     w.nsrc = 2;
-    w.src0 = acc;
     w.src1 = next;
-    w.dst = dst;
-    w.length = static_cast<std::uint32_t>(bytes);
+    if (w.redop == weft::wire::Redop::AVG && !last) w.redop = weft::wire::Redop::SUM;
     return add(w, deps);
+  }
+
+  // `n` sources at once, all but the own one `stride` apart, when every wait so far is over.
+  int reduce_all(std::uint64_t dst, std::uint64_t own_at, int own, std::uint64_t others, std::uint64_t stride,
+                 int n, std::uint64_t bytes, std::initializer_list<int> deps) {
+    Wqe w = reduction(dst, own_at, bytes);
+    w.nsrc = static_cast<std::uint8_t>(n);
+    w.own = static_cast<std::uint8_t>(own);
+    w.src1 = others;
+    w.stride = static_cast<std::uint32_t>(stride);
+    w.rx_sync = true;
+    return add(w, deps);
+  }
+
+  // Of one rank: what the operation makes of a single source.
+  int reduce_one(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) {
+    if (redop_ != weft::wire::Redop::PREMUL_SUM) return copy(dst, src, bytes);
+    return add(reduction(dst, src, bytes));
   }
 
   int copy(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes, std::initializer_list<int> deps = {}) {
     if (bytes == 0 || dst == src) return kNone;
-    Wqe w;
-    w.opcode = WqeOp::REDUCE;
-    w.dtype = w.to = type_;
+    Wqe w = reduction(dst, src, bytes);
     w.redop = weft::wire::Redop::COPY;
-    w.nsrc = 1;
-    w.src0 = src;
-    w.dst = dst;
-    w.length = static_cast<std::uint32_t>(bytes);
+    w.scalar = 0;
     return add(w, deps);
   }
 
@@ -152,8 +200,22 @@ class Graph {
   }
 
  private:
+  Wqe reduction(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) const {
+    Wqe w;
+    w.opcode = WqeOp::REDUCE;
+    w.dtype = w.to = type_;
+    w.redop = redop_;
+    w.scalar = scalar_;
+    w.nsrc = 1;
+    w.src0 = src;
+    w.dst = dst;
+    w.length = static_cast<std::uint32_t>(bytes);
+    return w;
+  }
+
   weft::wire::Dtype type_;
   weft::wire::Redop redop_;
+  std::uint64_t scalar_;
   std::vector<Wqe> entries_;
   std::vector<int> last_wait_;
 };
@@ -174,12 +236,14 @@ struct Context {
   int right(int k) const { return (me + k) % n; }
 };
 
+// Bytes of a rank's part of the scratch area, which an entry counts in 32 bits.
 std::uint64_t slot_bytes(const Op& op, int n) {
   const std::uint64_t whole =
       op.kind == Kind::kReduceScatter
           ? op.count
           : (op.count + static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(n);
-  return round_up(whole * size_of(op.type), 64);
+  const std::uint64_t es = size_of(op.type), most = std::numeric_limits<std::uint32_t>::max() / es * es;
+  return std::min(round_up(whole * es, 64), most);
 }
 
 Range chunk_of(const Op& op, int i, int n) {
@@ -187,11 +251,11 @@ Range chunk_of(const Op& op, int i, int n) {
   return part(op.count, i, n);
 }
 
-// Direct: every rank sends chunk p to rank p, which folds the contributions own, own-1, own-2 ... (the order
-// in which the rotated sends arrive) and, for all_reduce, writes the result into everybody's receive buffer.
-// Slices keep wire and reducer busy at once. All contributions are sent ahead of the first fold: they wait
-// for nobody, so the window of the engine never fills with waits while the peers wait for this rank's data,
-// and no result that goes out delays a contribution that the last fold needs.
+// Direct: every rank sends chunk p to rank p, where one entry folds the contributions of all, by rank; for
+// all_reduce that rank then writes the result into everybody's receive buffer. Slices keep wire and reducer
+// busy at once. All contributions are sent ahead of the first fold: they wait for nobody, so the window of
+// the engine never fills with waits while the peers wait for this rank's data, and no result that goes out
+// delays a contribution that the last fold needs.
 void direct_reduce(const Context& c) {
   const bool gather = c.op.kind == Kind::kAllReduce;
   const RankMemory& my = c.mem(c.me);
@@ -201,8 +265,7 @@ void direct_reduce(const Context& c) {
   const std::uint64_t own_recv =
       gather ? my.recv : my.recv - own.first * c.es;  // reduce_scatter: result at recv[0]
 
-  std::vector<int> credit(static_cast<std::size_t>(c.n), kNone),
-      last_read(static_cast<std::size_t>(c.n), kNone);
+  std::vector<int> credit(static_cast<std::size_t>(c.n), kNone);
   auto send = [&](int s) {
     for (int k = 1; k < c.n; ++k) {
       const int p = c.right(k);
@@ -222,17 +285,9 @@ void direct_reduce(const Context& c) {
     const Range r = slice(own, s, slices);
     if (r.count == 0) continue;
     const std::uint64_t bytes = r.count * c.es, dst = own_recv + r.first * c.es;
-    int done = folded;
-    for (int k = 1; k < c.n; ++k) {
-      const int p = c.left(k);
-      const int arrived = c.g.wait(c.from(Sem::kReduce, p), 1);
-      const std::uint64_t acc = k == 1 ? my.send + r.first * c.es : dst;
-      const std::uint64_t in =
-          my.scratch + static_cast<std::uint64_t>(p) * slot + (r.first - own.first) * c.es;
-      done = c.g.reduce(dst, acc, in, bytes, {arrived, done});
-      last_read[static_cast<std::size_t>(p)] = done;
-    }
-    folded = done;
+    for (int k = 1; k < c.n; ++k) c.g.wait(c.from(Sem::kReduce, c.left(k)), 1);
+    folded = c.g.reduce_all(dst, my.send + r.first * c.es, c.me, my.scratch + (r.first - own.first) * c.es,
+                            slot, c.n, bytes, {folded});
     if (!gather) continue;
     for (int k = 1; k < c.n; ++k) {
       const int p = c.right(k);
@@ -240,12 +295,9 @@ void direct_reduce(const Context& c) {
                 c.at_peer(Sem::kGather), {folded});
     }
   }
-  for (int k = 1; k < c.n; ++k) {
-    const int p = c.left(k);
-    // The fold of the last slice ends after all others: this peer's part of the scratch area has been read.
-    if (last_read[static_cast<std::size_t>(p)] != kNone)
-      c.g.notify(c.conn(p), c.at_peer(Sem::kCredit), {folded});
-  }
+  // The fold of the last slice ends after all others: every peer's part of the scratch area has been read.
+  for (int k = 1; folded != kNone && k < c.n; ++k)
+    c.g.notify(c.conn(c.left(k)), c.at_peer(Sem::kCredit), {folded});
   if (!gather) return;
   for (int k = 1; k < c.n; ++k) {
     const int p = c.left(k);
@@ -288,7 +340,7 @@ void ring_reduce(const Context& c) {
       const int arrived = c.g.wait(c.from(Sem::kReduce, prev), 1);
       folded = c.g.reduce(my.recv + r.first * c.es,
                           my.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
-                          my.send + r.first * c.es, r.count * c.es, {arrived, folded});
+                          my.send + r.first * c.es, r.count * c.es, k == c.n - 2, {arrived, folded});
       ready[static_cast<std::size_t>(s)] = folded;
     }
   }
@@ -371,21 +423,10 @@ const char* name(Kind k) {
   return "?";
 }
 const char* name(Type t) {
-  switch (t) {
-    case Type::kFloat32: return "float32";
-    case Type::kBfloat16: return "bfloat16";
-    case Type::kInt32: return "int32";
-    case Type::kInt64: return "int64";
-  }
-  return "?";
+  return info(t).name;
 }
 const char* name(RedOp r) {
-  switch (r) {
-    case RedOp::kSum: return "sum";
-    case RedOp::kMax: return "max";
-    case RedOp::kMin: return "min";
-  }
-  return "?";
+  return info(r).name;
 }
 const char* name(Algo a) {
   switch (a) {
@@ -397,18 +438,67 @@ const char* name(Algo a) {
 }
 
 std::size_t size_of(Type t) {
-  switch (t) {
-    case Type::kBfloat16: return 2;
-    case Type::kInt64: return 8;
-    default: return 4;
-  }
+  return std::size_t{1} << (static_cast<unsigned>(wire_type(t)) & 3);
+}
+bool is_float(Type t) {
+  return info(t).is_float;
+}
+weft::wire::Dtype wire_type(Type t) {
+  return info(t).wire;
+}
+weft::wire::Redop wire_redop(RedOp r) {
+  return info(r).wire;
+}
+std::span<const Type> all_types() {
+  static constexpr auto all = [] {
+    std::array<Type, std::size(kTypes)> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = kTypes[i].type;
+    return out;
+  }();
+  return all;
+}
+std::span<const RedOp> all_redops() {
+  static constexpr auto all = [] {
+    std::array<RedOp, std::size(kRedOps)> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = kRedOps[i].redop;
+    return out;
+  }();
+  return all;
+}
+std::uint64_t scalar_bits(Type t, double x) {
+  if (t == Type::kFloat64) return std::bit_cast<std::uint64_t>(x);
+  if (is_float(t)) return std::bit_cast<std::uint32_t>(static_cast<float>(x));
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
 }
 
-std::string check(const Op& op, int ranks) {
+namespace {
+// What the reducers cannot do, or the operation does not mean for the type.
+std::string check_reduction(const Op& op, const Reducer& reducer) {
+  const bool small_float = is_float(op.type) && op.type != Type::kFloat64;
+  if (!reducer.whole && !small_float && op.type != Type::kInt32)
+    return fmt::format(
+        "type: {} cannot be reduced by the nodes' {}, expected a float of at most 32 bits or int32",
+        name(op.type), name(op.kind));
+  const bool plain = op.redop == RedOp::kSum || op.redop == RedOp::kMax || op.redop == RedOp::kMin;
+  if (!reducer.whole && op.type == Type::kInt32 && !plain)
+    return fmt::format("redop: {} of int32 is not in the nodes' reducers, expected sum, max or min",
+                       name(op.redop));
+  const bool logic = op.redop == RedOp::kAnd || op.redop == RedOp::kOr || op.redop == RedOp::kXor;
+  if (logic && is_float(op.type))
+    return fmt::format("type: {} has no {}, expected an integer type for {}", name(op.type), name(op.redop),
+                       name(op.redop));
+  if (op.redop == RedOp::kAvg && !is_float(op.type))
+    return fmt::format("type: {} has no avg, expected a floating-point type for avg", name(op.type));
+  if (op.redop == RedOp::kPremulSum && op.algo == Algo::kRing)
+    return "algo: ring has no premul_sum, expected direct or auto";
+  return {};
+}
+}  // namespace
+
+std::string check(const Op& op, int ranks, const Reducer& reducer) {
   if (ranks < 1 || ranks > kMaxRanks) return fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks);
-  if (reduces(op.kind) && op.type == Type::kInt64)
-    return fmt::format("type: int64 cannot be reduced by {}, expected float32, bfloat16 or int32",
-                       name(op.kind));
+  if (reduces(op.kind))
+    if (std::string why = check_reduction(op, reducer); !why.empty()) return why;
   if (op.kind == Kind::kBroadcast && (op.root < 0 || op.root >= ranks))
     return fmt::format("root: {}, expected 0 to {}", op.root, ranks - 1);
   if (op.in_place && (op.kind == Kind::kAllToAll || op.kind == Kind::kAllToAllV))
@@ -466,7 +556,7 @@ Algo choose(const Op& op, int ranks) {
 }
 
 weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
-  if (std::string why = check(op, ranks); !why.empty()) return weft::Status::error(why);
+  if (std::string why = check(op, ranks, target.reducer); !why.empty()) return weft::Status::error(why);
   if (rank < 0 || rank >= ranks)
     return weft::Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
   const auto n = static_cast<std::size_t>(ranks);
@@ -474,7 +564,7 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
     return weft::Status::error(fmt::format("target: {} memories and {} connections, expected {} of each",
                                            target.memory.size(), target.conn.size(), ranks));
 
-  Graph g(op);
+  Graph g(op, ranks);
   const Context c{op, rank, ranks, target, g, size_of(op.type)};
   const RankMemory& my = c.mem(rank);
   const std::uint64_t one = op.count * c.es;
@@ -482,7 +572,7 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
     case Kind::kAllReduce:
       if (op.count == 0) break;
       if (ranks == 1)
-        g.copy(my.recv, my.send, one);
+        g.reduce_one(my.recv, my.send, one);
       else if (choose(op, ranks) == Algo::kRing)
         ring_reduce(c);
       else
@@ -491,7 +581,7 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
     case Kind::kReduceScatter:
       if (op.count == 0) break;
       if (ranks == 1)
-        g.copy(my.recv, my.send, one);
+        g.reduce_one(my.recv, my.send, one);
       else
         direct_reduce(c);
       break;
@@ -534,8 +624,8 @@ std::vector<Fold> fold_order(const Op& op, int ranks) {
   for (int i = 0; i < ranks; ++i) {
     const Range r = chunk_of(op, i, ranks);
     if (r.count == 0) continue;
-    Fold f{r.first, r.count, {}};
-    for (int k = 0; k < ranks; ++k) f.order.push_back(ring ? (i + k) % ranks : (i - k + ranks) % ranks);
+    Fold f{r.first, r.count, {}, !ring};
+    for (int k = 0; k < ranks; ++k) f.order.push_back(ring ? (i + k) % ranks : k);
     out.push_back(std::move(f));
   }
   return out;

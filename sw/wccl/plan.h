@@ -4,10 +4,11 @@
 //
 // Counts are elements and mean what they mean in NCCL: per rank for all_reduce and broadcast, received per
 // rank for reduce_scatter, sent per rank for all_gather, per pair for all_to_all. Results depend on plan and
-// rank order only: a sum is a left fold in the order fold_order() tells.
+// rank order only: fold_order() tells in which order which reductions make them.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,25 @@
 namespace wccl {
 
 enum class Kind { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kAllToAllV, kBroadcast, kBarrier };
-enum class Type { kFloat32, kBfloat16, kInt32, kInt64 };
-enum class RedOp { kSum, kMax, kMin };
+enum class Type {
+  kFloat32,
+  kBfloat16,
+  kInt32,
+  kInt64,
+  kFloat64,
+  kFloat16,
+  kFloat8E4m3,
+  kFloat8E5m2,
+  kInt8,
+  kInt16,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64
+};
+// kAvg and kPremulSum: kPremulSum adds what each rank gives times Op::scalar, kAvg divides the sum by the
+// number of ranks, floats only. kAnd, kOr, kXor: integers only.
+enum class RedOp { kSum, kMax, kMin, kProd, kAvg, kPremulSum, kAnd, kOr, kXor };
 enum class Algo { kAuto, kDirect, kRing };
 
 const char* name(Kind k);
@@ -26,6 +44,21 @@ const char* name(Type t);
 const char* name(RedOp r);
 const char* name(Algo a);
 std::size_t size_of(Type t);  // bytes of one element
+bool is_float(Type t);
+std::span<const Type> all_types();
+std::span<const RedOp> all_redops();
+weft::wire::Dtype wire_type(Type t);
+weft::wire::Redop wire_redop(RedOp r);
+// `x` as a factor of elements of `t`, as entries hold it: a float64 for float64, else a float32; an integer.
+std::uint64_t scalar_bits(Type t, double x);
+
+// What the reducers of a communicator's nodes can do beyond floats of 32 bits and less, and sum, maximum and
+// minimum of int32.
+struct Reducer {
+  bool whole = true;  // every type and operation
+};
+// The one of rtl/nmc: served_error() of rtl/pkg/weft_math_pkg.sv.
+inline constexpr Reducer kRtlReducer{false};
 
 inline constexpr int kMaxRanks = 16;
 
@@ -33,6 +66,7 @@ struct Op {
   Kind kind = Kind::kBarrier;
   Type type = Type::kFloat32;
   RedOp redop = RedOp::kSum;  // all_reduce, reduce_scatter
+  std::uint64_t scalar = 0;   // kPremulSum: scalar_bits()
   std::uint64_t count = 0;    // elements
   int root = 0;               // broadcast
   bool in_place = false;
@@ -41,7 +75,7 @@ struct Op {
 };
 
 // An empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
-std::string check(const Op& op, int ranks);
+std::string check(const Op& op, int ranks, const Reducer& reducer = {});
 
 // Bytes of the buffers `rank` must have.
 struct Sizes {
@@ -76,6 +110,7 @@ inline std::uint16_t sem(Sem purpose, int peer) {
 struct Target {
   std::vector<RankMemory> memory;   // of every rank, for this operation
   std::vector<std::uint16_t> conn;  // conn[p]: this rank's connection to rank p
+  Reducer reducer;                  // the least of all ranks
 };
 
 // The entries of `rank`. Errors name the argument.
@@ -89,6 +124,9 @@ struct Fold {
   std::uint64_t first = 0;  // element of the full vector
   std::uint64_t count = 0;
   std::vector<int> order;  // ranks, leftmost first: ((order[0] op order[1]) op order[2]) ...
+  // All in one entry: rounded once, at the end, if the type is a small one. Else an entry for each step, each
+  // of which rounds to the type; of kAvg the last one averages, those before it add.
+  bool at_once = false;
 };
 // all_reduce: folds that cover the vector; reduce_scatter: folds that cover ranks*count elements.
 std::vector<Fold> fold_order(const Op& op, int ranks);

@@ -2,11 +2,13 @@
 #include "tb/app/runner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "sw/ref/numerics.h"
+#include "sw/wccl/golden.h"
 #include "tb/check/guard.h"
 #include "tb/memory/memory.h"
 #include "tb/node/rtl_node.h"
@@ -33,57 +35,43 @@ uint64_t up(uint64_t x, uint64_t to) {
   return (x + to - 1) / to * to;
 }
 
-wire::Dtype wire_type(wccl::Type t) {
-  switch (t) {
-    case wccl::Type::kFloat32: return wire::Dtype::FLOAT32;
-    case wccl::Type::kBfloat16: return wire::Dtype::BFLOAT16;
-    default: return wire::Dtype::INT32;
+// An element of format F that depends on `h` alone.
+template <num::IsFloat F>
+typename F::bits_type make_float(Inputs inputs, wccl::RedOp redop, uint64_t h) {
+  using Bits = typename F::bits_type;
+  if (inputs == Inputs::kRandom) {
+    // Exponents around 0, few enough that rounding and cancellation happen.
+    constexpr int kSpan = std::min(24, 1 << (F::kExp - 1));
+    const auto field = static_cast<Bits>(F::kBias - kSpan / 2 + static_cast<int>((h >> 32) % kSpan));
+    const auto rest = static_cast<Bits>(h & (F::kSign | (F::kHidden - 1)));
+    return static_cast<Bits>(rest | static_cast<Bits>(field << F::kFrac));
   }
-}
-
-wire::Redop wire_redop(wccl::RedOp r) {
-  switch (r) {
-    case wccl::RedOp::kMax: return wire::Redop::MAX;
-    case wccl::RedOp::kMin: return wire::Redop::MIN;
-    default: return wire::Redop::SUM;
-  }
+  // Whole numbers so small that sums of 16 of them are exact: 8 in bfloat16, 1 in the smallest types, which
+  // holds in float8_e5m2 as long as most are 0. Of a product nothing may be 0.
+  constexpr int kMost = F::kFrac >= 23 ? 2000 : F::kFrac >= 10 ? 128 : F::kFrac >= 7 ? 8 : 1;
+  int v = static_cast<int>(h % (2 * kMost + 1)) - kMost;
+  if (F::kFrac < 3 && (h >> 32) % 4 != 0) v = 0;
+  if (redop == wccl::RedOp::kProd) v = (h & 1) != 0 ? 1 : (h & 2) != 0 ? -1 : 2;
+  return num::convert<num::Float64, F>(std::bit_cast<uint64_t>(static_cast<double>(v)));
 }
 
 // Writes `count` elements that depend on the seed alone.
-void make_inputs(uint8_t* to, uint64_t count, wccl::Type type, Inputs inputs, uint64_t seed) {
-  for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t h = hash(seed + i);
-    switch (type) {
-      case wccl::Type::kFloat32: {
-        float v = static_cast<float>(static_cast<int>(h % 4001) - 2000);
-        if (inputs ==
-            Inputs::kRandom) {  // exponents from 2^-12 to 2^11, so that rounding and cancellation happen
-          const uint32_t bits =
-              static_cast<uint32_t>(h & 0x807fffff) | static_cast<uint32_t>(115 + (h >> 32) % 24) << 23;
-          std::memcpy(&v, &bits, 4);
-        }
-        std::memcpy(to + 4 * i, &v, 4);
-        break;
-      }
-      case wccl::Type::kBfloat16: {
-        // whole numbers up to 8: sums of 16 of them stay below 2^8 and so are exact
-        float v = static_cast<float>(static_cast<int>(h % 17) - 8);
-        uint32_t bits;
-        std::memcpy(&bits, &v, 4);
-        if (inputs == Inputs::kRandom)
-          bits = (static_cast<uint32_t>(h & 0x807f) | static_cast<uint32_t>(121 + (h >> 32) % 12) << 7) << 16;
-        const auto half = static_cast<uint16_t>(bits >> 16);
-        std::memcpy(to + 2 * i, &half, 2);
-        break;
-      }
-      case wccl::Type::kInt32: {
-        const auto v = static_cast<uint32_t>(h);
-        std::memcpy(to + 4 * i, &v, 4);
-        break;
-      }
-      case wccl::Type::kInt64: std::memcpy(to + 8 * i, &h, 8); break;
+void make_inputs(uint8_t* to, uint64_t count, const wccl::Op& op, Inputs inputs, uint64_t seed) {
+  const wire::Dtype type = wccl::wire_type(op.type);
+  const size_t size = wccl::size_of(op.type);
+  if (!wccl::is_float(op.type)) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t h = hash(seed + i);
+      std::memcpy(to + size * i, &h, size);
     }
+    return;
   }
+  num::with_float(type, [&](auto format) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto x = make_float<decltype(format)>(inputs, op.redop, hash(seed + i));
+      std::memcpy(to + size * i, &x, size);
+    }
+  });
 }
 
 uint64_t size_of_op(const wccl::Op& op, int n) {
@@ -183,6 +171,7 @@ Status Runner::setup() {
     c.scratch_bytes = arena_bytes(workload_) - kRingsAndEntries;
     c.seed = config_.seed;
     c.start_psn = config_.start_psn;
+    c.reducer = config_.reducer;
     c.connection = config_.connection;
     auto comm = wccl::Communicator::create(rank.device, r, n, std::move(ports), c);
     if (!comm.ok()) return comm.status();
@@ -234,7 +223,7 @@ void Runner::fill(const wccl::Op& op, size_t index, unsigned repeat) {
     rank.guard->fill(arena + arena_bytes(workload_), memory.size() - kPage - arena_bytes(workload_));
     if (l.recv_bytes != 0) rank.guard->release(l.recv, l.recv_bytes);
     rank.input.resize(l.send_bytes);
-    make_inputs(rank.input.data(), l.send_bytes / wccl::size_of(op.type), op.type, config_.inputs, seed);
+    make_inputs(rank.input.data(), l.send_bytes / wccl::size_of(op.type), op, config_.inputs, seed);
     if (l.send_bytes == 0) continue;
     std::memcpy(memory.data(l.send), rank.input.data(), l.send_bytes);
     // Guard the input, but not the part of it that an in-place result replaces.
@@ -259,15 +248,11 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
   std::vector<uint8_t> folded;  // the whole reduced vector
   if (op.kind == wccl::Kind::kAllReduce || op.kind == wccl::Kind::kReduceScatter) {
     folded.resize(ranks_[0]->input.size());
+    std::vector<std::span<const uint8_t>> parts(static_cast<size_t>(n));
     for (const auto& f : wccl::fold_order(op, n)) {
-      const std::span<uint8_t> acc(folded.data() + f.first * es, f.count * es);
-      auto part = [&](int r) {
-        return std::span<const uint8_t>(ranks_[static_cast<size_t>(r)]->input)
-            .subspan(f.first * es, f.count * es);
-      };
-      std::memcpy(acc.data(), part(f.order[0]).data(), acc.size());
-      for (size_t k = 1; k < f.order.size(); ++k)
-        num::reduce(wire_type(op.type), wire_redop(op.redop), acc, acc, part(f.order[k]));
+      for (size_t r = 0; r < parts.size(); ++r)
+        parts[r] = std::span<const uint8_t>(ranks_[r]->input).subspan(f.first * es, f.count * es);
+      wccl::golden_fold(op, f, {folded.data() + f.first * es, f.count * es}, parts);
     }
   }
   for (int r = 0; r < n; ++r) {

@@ -2,6 +2,7 @@
 #include "tb/app/workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -11,8 +12,8 @@
 namespace weft::tb {
 namespace {
 
-template <class Enum>
-bool parse(TomlTable& t, const char* key, Enum& value, std::initializer_list<Enum> all) {
+template <class Enum, class All>
+bool parse(TomlTable& t, const char* key, Enum& value, const All& all) {
   std::string text;
   if (!t.text(key, text)) return false;
   std::string names;
@@ -27,6 +28,11 @@ bool parse(TomlTable& t, const char* key, Enum& value, std::initializer_list<Enu
   return false;
 }
 
+constexpr wccl::Kind kKinds[] = {wccl::Kind::kAllReduce, wccl::Kind::kReduceScatter, wccl::Kind::kAllGather,
+                                 wccl::Kind::kAllToAll,  wccl::Kind::kAllToAllV,     wccl::Kind::kBroadcast,
+                                 wccl::Kind::kBarrier};
+constexpr wccl::Algo kAlgos[] = {wccl::Algo::kAuto, wccl::Algo::kDirect, wccl::Algo::kRing};
+
 constexpr int64_t kMaxCount = int64_t{1} << 40;  // elements; whether memory holds them is looked at later
 
 // A key that means nothing for the kind is a mistake of the user's, whatever its value.
@@ -37,6 +43,7 @@ void refuse_inapplicable(TomlTable& t, wccl::Kind kind) {
     std::initializer_list<wccl::Kind> kinds;
   } keys[] = {{"type", {kAllReduce, kReduceScatter, kAllGather, kAllToAll, kAllToAllV, kBroadcast}},
               {"redop", {kAllReduce, kReduceScatter}},
+              {"scalar", {kAllReduce, kReduceScatter}},
               {"count", {kAllReduce, kReduceScatter, kAllGather, kAllToAll, kBroadcast}},
               {"send_counts", {kAllToAllV}},
               {"root", {kBroadcast}},
@@ -45,6 +52,24 @@ void refuse_inapplicable(TomlTable& t, wccl::Kind kind) {
   for (const auto& k : keys)
     if (t.has(k.key) && std::find(k.kinds.begin(), k.kinds.end(), kind) == k.kinds.end())
       t.error(k.key, fmt::format("no such key: it means nothing for {}", wccl::name(kind)));
+}
+
+// The factor of a premul_sum, a whole number for integers.
+void read_scalar(TomlTable& t, wccl::Op& op) {
+  constexpr double kMost = 1e30, kMostWhole = 9007199254740992;  // 2^53
+  const bool wants = op.redop == wccl::RedOp::kPremulSum;
+  if (!wants && t.has("scalar")) {
+    t.error("scalar", "no such key: it means nothing without redop = \"premul_sum\"");
+    return;
+  }
+  if (!wants) return;
+  if (!t.has("scalar")) t.error("scalar", "the factor of premul_sum");
+  double x = 1;
+  if (!t.number("scalar", x, -kMost, kMost)) return;
+  if (!wccl::is_float(op.type) && (x != std::trunc(x) || std::abs(x) > kMostWhole))
+    t.error("scalar", std::string("a whole number for ") + wccl::name(op.type));
+  else
+    op.scalar = wccl::scalar_bits(op.type, x);
 }
 
 // What wccl::check() says, "key: what is there, expected ...", as a message about the file: that names key
@@ -56,7 +81,8 @@ void refuse(TomlTable& t, const wccl::Op& op, const std::string& why) {
   const std::string_view mark = ", expected ";
   const size_t at = why.rfind(mark);
   std::string expected = why.substr(at == std::string::npos ? colon + 2 : at + mark.size());
-  if (key == "type") expected += fmt::format(" for {}", wccl::name(op.kind));
+  if (key == "type" && expected.find(" for ") == std::string::npos)
+    expected += fmt::format(" for {}", wccl::name(op.kind));
   if (key.starts_with("send_counts") && expected.starts_with("one for"))  // a list too long to be shown
     expected += ", not " + why.substr(colon + 2, at - colon - 2);
   t.error(key.c_str(), expected);
@@ -64,7 +90,7 @@ void refuse(TomlTable& t, const wccl::Op& op, const std::string& why) {
 
 }  // namespace
 
-Result<Workload> load_workload(const std::string& path) {
+Result<Workload> load_workload(const std::string& path, const wccl::Reducer& reducer) {
   using wccl::Kind;
   auto file = TomlFile::read(path);
   if (!file.ok()) return Status::error(file.error());
@@ -77,14 +103,12 @@ Result<Workload> load_workload(const std::string& path) {
   for (TomlTable& t : root.tables("op")) {
     WorkloadOp o;
     if (!t.has("kind")) t.error("kind", "the collective's name");
-    parse(t, "kind", o.op.kind,
-          {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll, Kind::kAllToAllV,
-           Kind::kBroadcast, Kind::kBarrier});
+    parse(t, "kind", o.op.kind, kKinds);
     if (o.op.kind != Kind::kBarrier && !t.has("type")) t.error("type", "the elements' type");
-    parse(t, "type", o.op.type,
-          {wccl::Type::kFloat32, wccl::Type::kBfloat16, wccl::Type::kInt32, wccl::Type::kInt64});
-    parse(t, "redop", o.op.redop, {wccl::RedOp::kSum, wccl::RedOp::kMax, wccl::RedOp::kMin});
-    parse(t, "algo", o.op.algo, {wccl::Algo::kAuto, wccl::Algo::kDirect, wccl::Algo::kRing});
+    parse(t, "type", o.op.type, wccl::all_types());
+    parse(t, "redop", o.op.redop, wccl::all_redops());
+    parse(t, "algo", o.op.algo, kAlgos);
+    read_scalar(t, o.op);
     int64_t count = 0;
     const bool counted = o.op.kind != Kind::kBarrier && o.op.kind != Kind::kAllToAllV;
     if (counted && !t.has("count")) t.error("count", "elements");
@@ -98,7 +122,8 @@ Result<Workload> load_workload(const std::string& path) {
     t.integer("repeat", o.repeat, 1, 100'000);
     t.number("gap_us", o.gap_us, 0, 1e6);
     if (t.has("kind")) refuse_inapplicable(t, o.op.kind);
-    if (std::string why = wccl::check(o.op, w.ranks); !why.empty() && w.ranks != 0) refuse(t, o.op, why);
+    if (std::string why = wccl::check(o.op, w.ranks, reducer); !why.empty() && w.ranks != 0)
+      refuse(t, o.op, why);
     w.ops.push_back(std::move(o));
   }
   if (Status s = file.value().done(); !s.ok()) return s;

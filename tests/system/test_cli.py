@@ -100,7 +100,7 @@ class Case(unittest.TestCase):
 
 class CommandLine(Case):
     def test_unknown_commands_flags_and_words(self):
-        self.refused(["frobnicate"], "frobnicate", "expected one of: sim eval comply trace")
+        self.refused(["frobnicate"], "frobnicate", "expected one of: sim eval comply nmc trace")
         self.refused(["sim", "--bogus"], "--bogus")
         self.refused(["sim", "--config", "s.toml", "stray"], "stray")
         self.refused(["sim", "--loss"], "--loss")
@@ -183,11 +183,19 @@ class Files(Case):
         self.refused_workload(head + "count = 1073741823\n", "op[0].count = 1073741823", "MiB a node, expected at most")
         self.refused_workload(head + "count = 4\nrepeat = 0\n", "op[0].repeat = 0", "expected an integer from 1")
         self.refused_workload(head + "count = 4\ngap_us = -1\n", "op[0].gap_us = -1", "expected a number")
-        self.refused_workload(head + 'count = 4\nredop = "prod"\n', "op[0].redop = 'prod'", "expected one of sum, max, min")
+        self.refused_workload(head + 'count = 4\nredop = "mean"\n', "op[0].redop = 'mean'",
+                              "expected one of sum, prod, min, max, avg, premul_sum, and, or, xor")
+        self.refused_workload(head + 'count = 4\nredop = "premul_sum"\n', "op[0].scalar: expected the factor of premul_sum")
+        self.refused_workload(head + "count = 4\nscalar = 2\n", "op[0].scalar = 2", "means nothing without")
+        self.refused_workload(head.replace("float32", "int32") + 'count = 4\nredop = "premul_sum"\nscalar = 0.5\n',
+                              "op[0].scalar = 0.5", "expected a whole number for int32")
+        # What the RTL's reducer does not serve.
+        self.refused_workload(head.replace("float32", "int32") + 'count = 4\nredop = "prod"\n', "op[0].redop = 'prod'",
+                              "expected sum, max or min")
         self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
         self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
-        self.refused_workload(head.replace("float32", "float64") + "count = 4\n", "op[0].type = 'float64'", "expected one of")
-        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "expected float32, bfloat16 or int32 for all_reduce")
+        self.refused_workload(head.replace("float32", "float24") + "count = 4\n", "op[0].type = 'float24'", "expected one of float64")
+        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "expected a float of at most 32 bits or int32 for all_reduce")
         self.refused_workload('ranks = 2\n[[op]]\nkind = "broadcast"\ntype = "int32"\ncount = 4\nroot = 2\n', "op[0].root = 2", "expected 0 to 1")
         self.refused_workload('ranks = 2\n', "op", "at least one")
         self.refused_workload('ranks = 2\nop = 3\n', "op = 3", "array of tables")
@@ -355,6 +363,26 @@ class Runs(Case):
         self.assertEqual(a, b)
         self.sim("--loss", "0.05", "--seed", "8", "--json", "c.json")
         self.assertNotEqual(self.load("c.json")["ops"], a["ops"])
+
+    def test_reference_nodes_reduce_every_type_by_every_operation(self):
+        floats = ["float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2"]
+        ints = [sign + width for sign in ("int", "uint") for width in ("8", "16", "32", "64")]
+        ops = [(t, r) for t in floats + ints for r in ("sum", "prod", "min", "max", "premul_sum")]
+        ops += [(t, "avg") for t in floats] + [(t, r) for t in ints for r in ("and", "or", "xor")]
+        text = 'name = "all"\nranks = 2\n'
+        for i, (t, r) in enumerate(ops):
+            text += f'[[op]]\nkind = "{("all_reduce", "reduce_scatter")[i % 2]}"\ntype = "{t}"\nredop = "{r}"\ncount = {100 + i}\n'
+            text += "scalar = -3\n" if r == "premul_sum" else ""
+        self.write("all.toml", text)
+        for inputs in ("exact", "random"):
+            self.sim("--workload", "all.toml", "--body", "ref", "--inputs", inputs, "--json", "all.json")
+            rows = self.load("all.json")["ops"]
+            self.assertEqual([(row["type"], row["redop"]) for row in rows], ops)
+            self.assertEqual(sum(row["wrong"] for row in rows), 0)
+        for t, r, words in (("float32", "xor", "expected an integer type for xor"),
+                            ("int8", "avg", "expected a floating-point type for avg")):
+            self.write("bad.toml", f'ranks = 2\n[[op]]\nkind = "all_reduce"\ntype = "{t}"\nredop = "{r}"\ncount = 4\n')
+            self.refused(["sim", "--config", "s.toml", "--workload", "bad.toml", "--body", "ref"], f"op[0].type = '{t}'", words)
 
     def test_a_failed_check_is_told_with_the_line_that_repeats_it(self):
         result = self.weft("sim", "--config", "s.toml", "--corrupt-result", "1", "--json", "x y.json")

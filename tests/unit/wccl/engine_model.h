@@ -3,17 +3,19 @@
 // dependencies are met (oldest first per unit), random times for everything else. Messages of one connection
 // are delivered in posting order, as the transport promises; those of different connections in any order.
 //
-// What a rank's memory is, is up to the test: bytes with int32 elements (here), or what is known about ranges
-// too large to hold (symbols.h). The model asks a memory for inside(), copy() and reduce() only.
+// What a rank's memory is, is up to the test: bytes (here), or what is known about ranges too large to hold
+// (symbols.h). The model asks a memory for inside(), copy() and reduce() only.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "sw/ref/reduction.h"
 #include "sw/wccl/plan.h"
 #include "weft_test.h"
 
@@ -32,19 +34,14 @@ inline bool inside(const Bytes& m, std::uint64_t addr, std::uint64_t bytes) {
 inline void copy(Bytes& to, std::uint64_t dst, const Bytes& from, std::uint64_t src, std::uint64_t bytes) {
   std::memmove(&to[dst], &from[src], bytes);
 }
-// dst = src0 op src1 on int32; an empty text, or what is wrong with the entry.
+// An empty text, or what is wrong with the entry.
 inline std::string reduce(Bytes& m, const Wqe& w) {
-  for (std::uint64_t o = 0; o < w.length; o += 4) {
-    std::int32_t a, b;
-    std::memcpy(&a, &m[w.src0 + o], 4);
-    std::memcpy(&b, &m[w.src1 + o], 4);
-    const std::int32_t s =
-        w.redop == Redop::MAX ? std::max(a, b)
-        : w.redop == Redop::MIN
-            ? std::min(a, b)
-            : static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-    std::memcpy(&m[w.dst + o], &s, 4);
-  }
+  if (weft::ref::check_reduction(w) != weft::wire::Err::OK) return "a reduction that there is not";
+  std::vector<std::span<const std::uint8_t>> sources;
+  for (unsigned k = 0; k < w.nsrc; ++k) sources.emplace_back(&m[weft::ref::source_of(w, k)], w.length);
+  Bytes out(w.length);
+  weft::num::reduce(weft::ref::job_of(w), out, sources);
+  std::copy(out.begin(), out.end(), m.begin() + static_cast<std::ptrdiff_t>(w.dst));
   return {};
 }
 
@@ -127,7 +124,12 @@ class Cluster {
     return n;
   }
 
-  static bool met(const Rank& r, const Wqe& w) {
+  // Issued once its dependencies, and with rx_sync all earlier WAITs, are done.
+  static bool met(const Rank& r, std::size_t i) {
+    const Wqe& w = r.entries[i];
+    if (w.rx_sync)
+      for (std::size_t e = 0; e < i; ++e)
+        if (r.entries[e].opcode == WqeOp::WAIT && r.state[e] != Rank::kDone) return false;
     return (!w.has_dep0 || r.state[w.dep0] == Rank::kDone) && (!w.has_dep1 || r.state[w.dep1] == Rank::kDone);
   }
   void finish(Rank& r, std::size_t i) {
@@ -151,7 +153,7 @@ class Cluster {
     }
     for (std::size_t i = 0; i < r.fetched; ++i) {
       const Wqe& w = r.entries[i];
-      if (r.state[i] != Rank::kWaiting || !met(r, w)) continue;
+      if (r.state[i] != Rank::kWaiting || !met(r, i)) continue;
       switch (w.opcode) {
         case WqeOp::NOP:
           finish(r, i);
@@ -190,10 +192,12 @@ class Cluster {
   }
 
   void fold(Rank& r, const Wqe& w) {
-    if (!usable(r, w.src0, w.length) || !usable(r, w.dst, w.length)) return;
+    if (!usable(r, w.dst, w.length)) return;
+    for (unsigned k = 0; k < w.nsrc; ++k)
+      if (!usable(r, weft::ref::source_of(w, k), w.length)) return;
     if (w.redop == Redop::COPY)
       copy(r.memory, w.dst, r.memory, w.src0, w.length);
-    else if (usable(r, w.src1, w.length))
+    else
       fault = reduce(r.memory, w);
   }
 

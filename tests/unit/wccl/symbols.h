@@ -98,8 +98,8 @@ inline void copy(Symbols& to, std::uint64_t dst, const Symbols& from, std::uint6
                  std::uint64_t bytes) {
   to.write(dst, from.read(src, bytes));
 }
-inline std::string reduce(Symbols& m, const Wqe& w) {
-  const std::vector<Range> left = m.read(w.src0, w.length), right = m.read(w.src1, w.length);
+// The ranges of `left`, each folded with what `right` has in its place, a single input.
+inline std::string fold(std::vector<Range>& left, const std::vector<Range>& right) {
   std::vector<Range> out;
   std::uint64_t skip_l = 0, skip_r = 0;
   for (std::size_t l = 0, r = 0; l < left.size() && r < right.size();) {
@@ -114,7 +114,14 @@ inline std::string reduce(Symbols& m, const Wqe& w) {
     if (skip_r == right[r].bytes) ++r, skip_r = 0;
     out.push_back(std::move(both));
   }
-  m.write(w.dst, out);
+  left = std::move(out);
+  return {};
+}
+inline std::string reduce(Symbols& m, const Wqe& w) {
+  std::vector<Range> all = m.read(weft::ref::source_of(w, 0), w.length);
+  for (unsigned k = 1; k < w.nsrc; ++k)
+    if (std::string why = fold(all, m.read(weft::ref::source_of(w, k), w.length)); !why.empty()) return why;
+  m.write(w.dst, all);
   return {};
 }
 

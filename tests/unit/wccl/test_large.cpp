@@ -153,8 +153,6 @@ TEST_CASE("case software 13: sizes around 2^31 and 2^32 bytes, and larger over a
   for (int n : {2, 3, 8, 16})
     for (Kind kind : kAll)
       for (Type type : {Type::kInt32, Type::kBfloat16, Type::kInt64}) {
-        const bool reduces = kind == Kind::kAllReduce || kind == Kind::kReduceScatter;
-        if (reduces && type == Type::kInt64) continue;
         const std::uint64_t es = size_of(type), half = (std::uint64_t{1} << 31) / es;
         for (std::uint64_t count :
              {half - 1, half, half + 1, kMost / es, half / static_cast<std::uint64_t>(n) + 1,
@@ -193,17 +191,21 @@ TEST_CASE("wccl: following inputs without memory sees any range that is one elem
     Op op = make(kind, Type::kInt32, 1 << 20, 4, rng);
     op.root = 0;
     const std::size_t entries =
-        compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}}).value().size();
+        compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}, {}}).value().size();
     for (std::size_t i = 0; i < entries; ++i)
-      for (int field = 0; field < 3; ++field) {
+      for (int field = 0; field < 6; ++field) {
         bool moves_data = false;
         const std::string why = run(op, 4, i + 1, [&](auto& plan) {
           auto& e = plan[i];
-          moves_data = e.length != 0;
+          const bool strided = e.opcode == weft::wire::WqeOp::REDUCE && e.nsrc > 1;
+          moves_data = e.length != 0 && (field < 3 || strided);
           if (!moves_data) return;
           if (field == 0) e.length -= 4;
           if (field == 1) e.src0 += 4;
           if (field == 2) e.dst += 4;
+          if (field == 3) e.src1 += 4;
+          if (field == 4) e.stride += 4;
+          if (field == 5) e.own = e.own == 0 ? 1 : 0;
         });
         CAPTURE(name(kind), i, field);
         CHECK((why != "") == moves_data);
