@@ -8,6 +8,7 @@ namespace weft::tools {
 int sim_command(int argc, char** argv);     // tb/app
 int eval_command(int argc, char** argv);    // tb/app
 int comply_command(int argc, char** argv);  // tb/comply
+int nmc_command(int argc, char** argv);     // tb/app
 int trace_command(int argc, char** argv);
 
 inline constexpr int kOk = 0, kFailed = 1, kBadInput = 2;

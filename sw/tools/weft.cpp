@@ -22,6 +22,7 @@ constexpr Command kCommands[] = {
     {"sim", weft::tools::sim_command, "run a workload on a simulated cluster and check every byte"},
     {"eval", weft::tools::eval_command, "compare transports at scale, with bounds, goals and plots"},
     {"comply", weft::tools::comply_command, "run scripted exchanges against an endpoint, ours or another"},
+    {"nmc", weft::tools::nmc_command, "reduce files as the reducer does, and show what comes out"},
     {"trace", weft::tools::trace_command, "make a workload out of recorded traces"},
 };
 
