@@ -103,6 +103,7 @@ module weft_fifo #(
     assign m_data_o  = shown_q;
 
     `WEFT_ASSERT(CountsAgree, count_q == in_ram_q + CountW'(shown_valid_q));
+    `WEFT_HOLD(OutHolds, m_valid_o, m_ready_i, shown_q);
   end else begin : gen_lut
     (* ram_style = "distributed" *) data_t mem[Depth];
     logic valid_q;
@@ -121,13 +122,17 @@ module weft_fifo #(
 
     assign m_valid_o = valid_q;
     assign m_data_o  = mem[rd_addr_q];
+
+    // What is shown stays, because neither its address changes nor what is there. Said so, and not of
+    // the data, because the simulator would keep a second copy of the RAM to compare it.
+    `WEFT_HOLD(OutHolds, m_valid_o, m_ready_i, rd_addr_q);
+    `WEFT_IMPLIES(ShownIsKept, push && m_valid_o, wr_addr_q != rd_addr_q);
   end
 
   `WEFT_ASSERT(CountInRange, count_q <= CountW'(Depth));
   `WEFT_IMPLIES(ReadyHasRoom, ready_q, count_q < CountW'(Depth));
   `WEFT_NEXT(RoomIsReady, 1'b1, ready_q == (count_q < CountW'(Depth)));
   `WEFT_IMPLIES(ShownIsCounted, m_valid_o, count_q != '0);
-  `WEFT_HOLD(OutHolds, m_valid_o, m_ready_i, m_data_o);
 
 endmodule
 

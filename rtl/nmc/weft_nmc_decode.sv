@@ -2,7 +2,7 @@
 //
 // First stage of the reducer: checks a request and works out once what the engines behind need.
 //
-// Valid/ready in and out, latency 3 cycles, 1 request a cycle. A request that weft_nmc_check refuses,
+// Valid/ready in and out, latency 4 cycles, 1 request a cycle. A request that weft_nmc_check refuses,
 // or of which a source or the destination runs over the end of the address space, leaves with its
 // error and no work; so does one of length 0, without an error. Does not know regions or rights: the
 // engine has checked those before.
@@ -33,17 +33,45 @@ module weft_nmc_decode
     output logic                  busy_o   // a request is here
 );
 
-  // ---- stage 1: what kind of work it is, sizes --------------------------------------------------
+  // ---- stage 1: what kind of work it is ---------------------------------------------------------
   typedef struct packed {
     nmc_req_t    req;
-    err_e        status;
-    nmc_layout_t layout;
+    shape_e      shape;
     logic        copy;
-    offs_t       lead;     // bytes of a source that the first result window has before its start
-    span_t       bytes_m1; // bytes of a source - 1
     logic [31:0] len_m1;
     logic [5:0]  top_source;  // index of the highest source counted from src1
   } kind_t;
+
+  function automatic shape_e shape_of(nmc_req_t req, logic copy);
+    logic native;
+    native = copy || (req.dtype == req.to && req.dtype != DtFloat64 &&
+                      !(req.redop inside {RedProd, RedAvg, RedPremulSum}));
+    if (native) return Native;
+    if (req.dtype == DtFloat64 || req.to == DtFloat64) return Wide8;
+    return (req.dtype[1:0] == 2'd3 || req.to[1:0] == 2'd3) ? Wide16 : Wide32;
+  endfunction
+
+  function automatic kind_t kind_of(nmc_req_t req);
+    kind_t x;
+    x.req  = req;
+    x.copy = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
+             req.redop != RedAvg && req.redop != RedPremulSum));
+    x.shape      = shape_of(req, x.copy);
+    x.len_m1     = req.len - 1'b1;
+    x.top_source = req.nsrc[5:0] - ((req.own + 8'd1 == req.nsrc) ? 6'd2 : 6'd1);
+    return x;
+  endfunction
+
+  // ---- stage 2: how it lies in windows, what is wrong with it -----------------------------------
+  typedef struct packed {
+    kind_t       kind;
+    err_e        status;
+    nmc_layout_t layout;
+    offs_t       lead;      // bytes of a source that the first result window has before its start
+    span_t       bytes_m1;  // bytes of a source - 1
+    logic [34:0] far_lo;    // stride times top_source, in two parts
+    logic [34:0] far_hi;
+  } form_t;
 
   function automatic logic [2:0] element_bits(shape_e shape);  // log2 of the elements of a step
     unique case (shape)
@@ -53,19 +81,16 @@ module weft_nmc_decode
     endcase
   endfunction
 
-  function automatic nmc_layout_t layout_of(nmc_req_t req, logic copy);
+  function automatic nmc_layout_t layout_of(kind_t k);
     nmc_layout_t x;
     logic native;
-    native = copy || (req.dtype == req.to && req.dtype != DtFloat64 &&
-                      !(req.redop inside {RedProd, RedAvg, RedPremulSum}));
-    if (native) x.shape = Native;
-    else if (req.dtype == DtFloat64 || req.to == DtFloat64) x.shape = Wide8;
-    else x.shape = (req.dtype[1:0] == 2'd3 || req.to[1:0] == 2'd3) ? Wide16 : Wide32;
-    x.parts  = native && !copy && req.dtype[3] && !req.to[1];
-    x.from   = req.dtype[1:0];
-    x.to     = req.to[1:0];
-    x.window = native ? 3'(OffsW) : element_bits(x.shape) + 3'(x.from);
-    x.result = native ? 3'(OffsW) : element_bits(x.shape) + 3'(x.to);
+    native   = k.shape == Native;
+    x.shape  = k.shape;
+    x.parts  = native && !k.copy && k.req.dtype[3] && !k.req.to[1];
+    x.from   = k.req.dtype[1:0];
+    x.to     = k.req.to[1:0];
+    x.window = native ? 3'(OffsW) : element_bits(k.shape) + 3'(x.from);
+    x.result = native ? 3'(OffsW) : element_bits(k.shape) + 3'(x.to);
     return x;
   endfunction
 
@@ -88,38 +113,34 @@ module weft_nmc_decode
     return elements << x.from;
   endfunction
 
-  function automatic kind_t kind_of(nmc_req_t req, err_e status);
-    kind_t x;
-    x.req      = req;
+  function automatic logic [34:0] times(logic [31:0] x, logic [2:0] n);
+    return (35'(x & {32{n[0]}}) + {2'd0, x & {32{n[1]}}, 1'b0}) + {1'd0, x & {32{n[2]}}, 2'd0};
+  endfunction
+
+  function automatic form_t form_of(kind_t k, err_e status);
+    form_t x;
+    x.kind     = k;
     x.status   = status;
-    x.copy     = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
-                 req.redop != RedAvg && req.redop != RedPremulSum));
-    x.layout   = layout_of(req, x.copy);
-    x.lead     = lead_of(req.dst[OffsW-1:0], x.layout);
-    x.len_m1   = req.len - 1'b1;
-    x.bytes_m1 = scaled_m1(x.len_m1, req.dtype[1:0], req.to[1:0]);
-    x.top_source = req.nsrc[5:0] - ((req.own + 8'd1 == req.nsrc) ? 6'd2 : 6'd1);
+    x.layout   = layout_of(k);
+    x.lead     = lead_of(k.req.dst[OffsW-1:0], x.layout);
+    x.bytes_m1 = scaled_m1(k.len_m1, k.req.dtype[1:0], k.req.to[1:0]);
+    x.far_lo   = times(k.req.stride, k.top_source[2:0]);
+    x.far_hi   = times(k.req.stride, k.top_source[5:3]);
     return x;
   endfunction
 
-  // ---- stage 2: first windows, last bytes -------------------------------------------------------
+  // ---- stage 3: first windows, last bytes -------------------------------------------------------
   typedef struct packed {
-    kind_t       kind;
+    form_t       form;
     addr_t       at0;         // first windows at src0 and src1
     addr_t       at1;
     span_t       span;
     logic        over0;       // src0, dst run over the end
     logic        over;
     logic [64:0] last1;       // last byte of the source at src1
-    logic [34:0] far_lo;      // stride times top_source, in two parts
-    logic [34:0] far_hi;
     logic [32:0] bytes;       // from the start of dst's first beat ...
     logic [32:0] page_bytes;  // ... and of its first 4 KB page
   } sums_t;
-
-  function automatic logic [34:0] times(logic [31:0] x, logic [2:0] n);
-    return (35'(x & {32{n[0]}}) + {2'd0, x & {32{n[1]}}, 1'b0}) + {1'd0, x & {32{n[2]}}, 2'd0};
-  endfunction
 
   function automatic logic over_end(addr_t first, logic [64:0] bytes_m1);
     logic [64:0] last;
@@ -127,23 +148,23 @@ module weft_nmc_decode
     return last[64];
   endfunction
 
-  function automatic sums_t sums_of(kind_t k);
+  function automatic sums_t sums_of(form_t x);
+    nmc_req_t r;
+    r = x.kind.req;
     return '{
-        kind: k,
-        at0: k.req.src0 - addr_t'(k.lead),
-        at1: k.req.src1 - addr_t'(k.lead),
-        span: k.bytes_m1 + span_t'(k.lead) + 1'b1,
-        over0: over_end(k.req.src0, 65'(k.bytes_m1)),
-        over: over_end(k.req.dst, 65'(k.len_m1)),
-        last1: 65'(k.req.src1) + 65'(k.bytes_m1),
-        far_lo: times(k.req.stride, k.top_source[2:0]),
-        far_hi: times(k.req.stride, k.top_source[5:3]),
-        bytes: 33'(k.req.len) + 33'(k.req.dst[OffsW-1:0]),
-        page_bytes: 33'(k.req.len) + 33'(k.req.dst[11:0])
+        form: x,
+        at0: r.src0 - addr_t'(x.lead),
+        at1: r.src1 - addr_t'(x.lead),
+        span: x.bytes_m1 + span_t'(x.lead) + 1'b1,
+        over0: over_end(r.src0, 65'(x.bytes_m1)),
+        over: over_end(r.dst, 65'(x.kind.len_m1)),
+        last1: 65'(r.src1) + 65'(x.bytes_m1),
+        bytes: 33'(r.len) + 33'(r.dst[OffsW-1:0]),
+        page_bytes: 33'(r.len) + 33'(r.dst[11:0])
     };
   endfunction
 
-  // ---- stage 3: judge, and hand out jobs --------------------------------------------------------
+  // ---- stage 4: judge, and hand out jobs --------------------------------------------------------
   // Rounded up; as bit slices, so that each is one carry chain.
   function automatic beats_t beats_of(logic [32:0] bytes);
     return beats_t'(bytes[32:OffsW]) + beats_t'(bytes[OffsW-1:0] != '0);
@@ -190,54 +211,58 @@ module weft_nmc_decode
     return x;
   endfunction
 
+  kind_t           kind_q;
+  form_t           form_q;
+  sums_t           sums_q;
+  logic            kind_valid_q, form_valid_q, sums_valid_q, valid_q;
+  logic [JobW-1:0] idx_q;
+
   err_e check;
   weft_nmc_check #(
       .Products(Products)
   ) u_check (
-      .req_i,
+      .req_i   (kind_q.req),
       .status_o(check)
   );
 
-  kind_t           kind_q;
-  sums_t           sums_q;
-  logic            kind_valid_q, sums_valid_q, valid_q;
-  logic [JobW-1:0] idx_q;
-
   wire job_take = !valid_q || job_ready_i;
   wire sums_take = !sums_valid_q || job_take;
-  assign req_ready_o = !kind_valid_q || sums_take;
+  wire form_take = !form_valid_q || sums_take;
+  assign req_ready_o = !kind_valid_q || form_take;
   assign job_valid_o = valid_q;
-  assign busy_o      = kind_valid_q || sums_valid_q || valid_q;
+  assign busy_o      = kind_valid_q || form_valid_q || sums_valid_q || valid_q;
 
-  wire nmc_req_t req = sums_q.kind.req;
+  wire form_t    form = sums_q.form;
+  wire nmc_req_t req = form.kind.req;
   wire     many = req.nsrc != 8'd1;
   wire     empty = req.len == '0;
   // Both parts and the carry of the sum show what lies beyond the end.
-  wire [65:0] far_last = 66'(sums_q.last1) + (66'(sums_q.far_lo) + {28'd0, sums_q.far_hi, 3'd0});
+  wire [65:0] far_last = 66'(sums_q.last1) + (66'(form.far_lo) + {28'd0, form.far_hi, 3'd0});
   wire     over = sums_q.over0 || sums_q.over || (many && far_last[65:64] != '0);
-  wire     good = sums_q.kind.status == ErrOk && (empty || !over);
+  wire     good = form.status == ErrOk && (empty || !over);
   wire     work = good && !empty;
   // The first source that has no other one beside it in its pass is source 1, but with premul 0.
   wire     skips = req.redop != RedPremulSum;
 
   always_ff @(posedge clk_i) begin
-    if (req_valid_i && req_ready_o) kind_q <= kind_of(req_i, check);
-    if (kind_valid_q && sums_take) sums_q <= sums_of(kind_q);
+    if (req_valid_i && req_ready_o) kind_q <= kind_of(req_i);
+    if (kind_valid_q && form_take) form_q <= form_of(kind_q, check);
+    if (form_valid_q && sums_take) sums_q <= sums_of(form_q);
 
     if (sums_valid_q && job_take) begin
       work_o <= work;
       job_o <= '{
-          recipe: recipe_of(sums_q.kind),
-          layout: sums_q.kind.layout,
+          recipe: recipe_of(form.kind),
+          layout: form.layout,
           nsrc: req.nsrc[6:0],
           own: req.own[5:0],
           at0: sums_q.at0,
           at1: sums_q.at1,
           at_next: sums_q.at1 + (skips ? addr_t'(req.stride) : '0),
           stride: req.stride,
-          lead: sums_q.kind.lead,
+          lead: form.lead,
           span: sums_q.span,
-          phase: 4'(req.dst[OffsW-1:0] >> sums_q.kind.layout.result),
+          phase: 4'(req.dst[OffsW-1:0] >> form.layout.result),
           scalar: req.scalar
       };
       write_o <= '{
@@ -250,19 +275,21 @@ module weft_nmc_decode
       done_o <= '{
           idx: idx_q,
           tag: req.tag,
-          status: (sums_q.kind.status == ErrOk && !good) ? ErrBadLength : sums_q.kind.status,
+          status: (form.status == ErrOk && !good) ? ErrBadLength : form.status,
           bursts: work ? pages_of(sums_q.page_bytes) : '0
       };
     end
 
     if (rst_i) begin
       kind_valid_q <= 1'b0;
+      form_valid_q <= 1'b0;
       sums_valid_q <= 1'b0;
       valid_q      <= 1'b0;
       idx_q        <= '0;
     end else begin
       if (req_ready_o) kind_valid_q <= req_valid_i;
-      if (sums_take) sums_valid_q <= kind_valid_q;
+      if (form_take) form_valid_q <= kind_valid_q;
+      if (sums_take) sums_valid_q <= form_valid_q;
       if (job_take) valid_q <= sums_valid_q;
       if (sums_valid_q && job_take) idx_q <= idx_q + 1'b1;
     end

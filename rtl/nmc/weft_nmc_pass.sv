@@ -14,7 +14,8 @@
 // A chunk starts with the beat that its first window starts in, which the chunk before may have read
 // already: a source that is turned costs one beat and one filling step a chunk more.
 // Jobs in by valid/ready; job_i has to hold from start_o to job_ready_o. A pass every 2 cycles; to the
-// three takers in the same cycle, when all are ready. First pass 2 cycles behind job_valid_i.
+// three takers in the same cycle, when all are ready. First pass 1 cycle behind job_valid_i, 2 with
+// chunks, of which each takes a cycle more.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -80,11 +81,14 @@ module weft_nmc_pass
   logic   ends_chunk_q;      // last pass of the chunk
   logic   folded_q;          // this pass, or an earlier one, ends the fold
 
-  wire span_t left = job_i.span - chunk_q;
+  logic  cut_q;   // left_q is of this chunk
+  span_t left_q;  // bytes from this chunk on
+
+  wire ready_to_aim = job_valid_i && (cut_q || !chunked);
   wire span_t full = span_t'(ChunkSteps) << job_i.layout.window;
   wire span_t half = full >> 1;
-  wire last_chunk = !chunked || left <= full;
-  wire span_t chunk_bytes = (left < full + half) ? half : full;
+  wire last_chunk = !chunked || left_q <= full;
+  wire span_t chunk_bytes = (left_q < (full | half)) ? half : full;
   wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
   wire own_k = source == {1'b0, job_i.own};
   wire addr_t base_k = own_k ? job_i.at0 : job_i.at_next + offs_q;
@@ -170,19 +174,31 @@ module weft_nmc_pass
     return x;
   endfunction
 
+  // A result can be read in the accumulator two cycles later than the lanes show it.
+  function automatic lane_wait_t acc_wait(steps_t m1, lane_cmd_t x);
+    lane_wait_t all;
+    all = lane_latency(x.which) + lane_wait_t'(1);
+    if (!x.to_acc && !x.to_kept) return '0;
+    return (m1[ChunkW-1:0] >= ChunkW'(all)) ? '0 : all - lane_wait_t'(m1);
+  endfunction
+
   wire uses_a = kind_q == PassOne || kind_q == PassFirst || kind_q == PassScale;
   wire uses_b = kind_q == PassFirst || kind_q == PassNext;
   wire emits = folded_q && (kind_q == PassTail || !tail);
+
+  wire steps_t steps_m1 = steps_t'(bytes_m1 >> job_i.layout.window);
+  wire lane_cmd_t cmd = cmd_of(kind_q, emits, folded_q);
 
   assign pass_valid_o = state_q == StGive;
   assign read_a_o     = read_of(at_a_q);
   assign read_b_o     = read_of(at_b_q);
   assign pass_o = '{
-      cmd: cmd_of(kind_q, emits, folded_q),
+      cmd: cmd,
       layout: job_i.layout,
       a: turn_of(uses_a, at_a_q[OffsW-1:0]),
       b: turn_of(uses_b, at_b_q[OffsW-1:0]),
-      steps: steps_t'(bytes_m1 >> job_i.layout.window) + 1'b1,
+      steps: steps_m1 + 1'b1,
+      acc_wait: acc_wait(steps_m1, cmd),
       lo: lead,
       hi: last_byte,
       phase: job_i.phase,
@@ -208,12 +224,13 @@ module weft_nmc_pass
   assign job_ready_o = give && ends_chunk_q && last_chunk_q;
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StAim && job_valid_i) begin
+    left_q <= job_i.span - chunk_q;
+    if (state_q == StAim && ready_to_aim) begin
       kind_q       <= kind;
       source_q     <= source;
       at_a_q       <= base_a + addr_t'(chunk_q);
       at_b_q       <= base_k + addr_t'(chunk_q);
-      bytes_q      <= last_chunk ? left : chunk_bytes;
+      bytes_q      <= !chunked ? job_i.span : last_chunk ? left_q : chunk_bytes;
       next_chunk_q <= last_chunk ? '0 : chunk_q + chunk_bytes;
       last_chunk_q <= last_chunk;
       folded_q     <= folded;
@@ -234,10 +251,12 @@ module weft_nmc_pass
     if (rst_i) begin
       state_q <= StAim;
       fresh_q <= 1'b1;
+      cut_q   <= 1'b0;
       chunk_q <= '0;
       offs_q  <= '0;
     end else begin
-      if (state_q == StAim && job_valid_i) begin
+      cut_q <= job_valid_i && !(give && ends_chunk_q);
+      if (state_q == StAim && ready_to_aim) begin
         state_q <= StGive;
         fresh_q <= 1'b0;
       end

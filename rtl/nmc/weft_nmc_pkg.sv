@@ -118,12 +118,12 @@ package weft_nmc_pkg;
     LaneMul   = 2'd2   // products of floats
   } lane_class_e;
 
-  localparam int unsigned LatencyW = 4;
-  function automatic logic [LatencyW-1:0] lane_latency(lane_class_e which);
+  typedef logic [3:0] lane_wait_t;  // cycles
+  function automatic lane_wait_t lane_latency(lane_class_e which);
     unique case (which)
-      LaneFloat: return LatencyW'(FloatLatency);
-      LaneMul:   return LatencyW'(FloatMulLatency);
-      default:   return LatencyW'(IntLatency);
+      LaneFloat: return lane_wait_t'(FloatLatency);
+      LaneMul:   return lane_wait_t'(FloatMulLatency);
+      default:   return lane_wait_t'(IntLatency);
     endcase
   endfunction
 
@@ -212,6 +212,7 @@ package weft_nmc_pkg;
     nmc_turn_t   a;
     nmc_turn_t   b;
     steps_t      steps;
+    lane_wait_t  acc_wait;  // from its last step to the next pass, for which its results are operands
     offs_t       lo;      // first byte of the first window that belongs to the source ...
     offs_t       hi;      // ... and last one of the last window
     logic [3:0]  phase;   // of the first step

@@ -59,9 +59,9 @@ module weft_nmc_seq
 );
 
   localparam int unsigned CreditW = $clog2(Credits + 1);
-  typedef logic [LatencyW-1:0] wait_t;
-  // Cycles from a step to when its result can be read in the accumulator, less those of the lanes.
-  localparam wait_t AccLatency = wait_t'(2);
+  // How long before other results those of products and of the other floats come out of their lanes.
+  localparam lane_wait_t FloatLater = lane_wait_t'(FloatLatency - IntLatency);
+  localparam lane_wait_t MulLater = lane_wait_t'(FloatMulLatency - IntLatency);
 
   logic      pass_valid, load;
   nmc_pass_t pass;
@@ -96,15 +96,19 @@ module weft_nmc_seq
   logic               err_q;     // a beat taken for this job carried an error
   logic               ended_q;   // the pass before was its job's last one
 
-  // Waiting for the lanes: until results of the steps so far cannot be overtaken, or are written.
-  wait_t out_q, acc_q, wait_q;
-  logic  go_q;  // wait_q is 0
+  // Waiting for the lanes: a step of another class must not overtake the steps so far, and the first
+  // step of a pass comes when the pass before has left the accumulator ready for it.
+  lane_wait_t out_q, acc_q;
+  logic       whole_ok_q, float_ok_q, acc_ok_q;
+  wire        class_ok = (pass_q.cmd.which == LaneWhole) ? whole_ok_q :
+                         (pass_q.cmd.which == LaneFloat) ? float_ok_q : 1'b1;
+  wire        go = class_ok && (acc_ok_q || !first_q);
 
   logic [CreditW-1:0] credits_q;
   logic               credit_q;  // there is one
 
   wire data_ok = (a_valid_i || !need_a_q) && (b_valid_i || !need_b_q);
-  wire out_ok = fill_q || (go_q && (credit_q || !whole_q));
+  wire out_ok = fill_q || (go && (credit_q || !whole_q));
   wire step = active_q && data_ok && out_ok;
   wire emit = step && !fill_q;
   assign load = pass_valid && (!active_q || (emit && last_q));
@@ -119,7 +123,7 @@ module weft_nmc_seq
   assign at_b_o        = at_b_q;
   assign active_o      = active_q;
   assign stall_read_o  = active_q && !data_ok;
-  assign stall_write_o = active_q && data_ok && !fill_q && go_q && whole_q && !credit_q;
+  assign stall_write_o = active_q && data_ok && !fill_q && go && whole_q && !credit_q;
 
   // Whether the window at `at` takes the newest beat: the first window of a beat if windows do not
   // straddle beats, else the last one.
@@ -137,42 +141,20 @@ module weft_nmc_seq
     return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1 || (last && p.ends));
   endfunction
 
-  // Saturating at 0.
-  function automatic wait_t less(wait_t x, wait_t y);
-    return (x > y) ? x - y : '0;
-  endfunction
-
-  function automatic wait_t later(lane_class_e which);
-    return wait_t'(lane_latency(which) - LatencyW'(IntLatency));
-  endfunction
-
-  // Cycles that must lie between this pass's last step and the next pass that reads what it wrote.
-  function automatic wait_t acc_wait(nmc_pass_t p);
-    wait_t all;
-    all = lane_latency(p.cmd.which) + AccLatency;
-    if (!p.cmd.to_acc && !p.cmd.to_kept) return '0;
-    return (p.steps > steps_t'(all)) ? '0 : all - wait_t'(p.steps);
+  function automatic lane_wait_t later(lane_class_e which);
+    return (which == LaneMul) ? MulLater : (which == LaneFloat) ? FloatLater : '0;
   endfunction
 
   offs_t mask, next_mask, at_a_next, at_b_next;
-  wait_t out_now, acc_now;  // as they are in the next cycle
-  wait_t acc_wait_q;
 
   assign mask      = ~(offs_t'('1) << pass_q.layout.window);
   assign next_mask = ~(offs_t'('1) << pass.layout.window);
   assign at_a_next = at_a_q + (mask + 1'b1);
   assign at_b_next = at_b_q + (mask + 1'b1);
 
-  always_comb begin
-    out_now = emit ? later(pass_q.cmd.which) : less(out_q, wait_t'(1));
-    acc_now = emit ? acc_wait_q : less(acc_q, wait_t'(1));
-  end
-
   wire pass_fills = pass.a.fill || pass.b.fill;
   wire single = pass.steps == steps_t'(1);
   wire next_last = left_q == steps_t'(2);
-  wire wait_t out_gap = less(out_now, later(pass.cmd.which));
-  wire wait_t gap = (out_gap > acc_now) ? out_gap : acc_now;
 
   always_ff @(posedge clk_i) begin
     if (load) begin
@@ -188,13 +170,8 @@ module weft_nmc_seq
       index_q    <= '0;
       phase_q    <= pass.phase;
       whole_q    <= completes(pass, pass.phase, single);
-      err_q      <= !(active_q ? pass_q.ends : ended_q) && (active_q ? err_now : err_q);
-      acc_wait_q <= acc_wait(pass);
-      wait_q     <= gap;
-      go_q       <= gap == '0;
+      err_q   <= !(active_q ? pass_q.ends : ended_q) && (active_q ? err_now : err_q);
     end else begin
-      if (wait_q != '0) wait_q <= wait_q - 1'b1;
-      go_q <= wait_q <= wait_t'(1);
       if (step) err_q <= err_now;
       if (step && fill_q) begin
         fill_q   <= 1'b0;
@@ -220,17 +197,31 @@ module weft_nmc_seq
       ended_q   <= 1'b1;
       credits_q <= CreditW'(Credits);
       credit_q  <= 1'b0;
-      out_q     <= '0;
-      acc_q     <= '0;
+      out_q      <= '0;
+      acc_q      <= '0;
+      whole_ok_q <= 1'b1;
+      float_ok_q <= 1'b1;
+      acc_ok_q   <= 1'b1;
     end else begin
+      if (emit) begin
+        out_q      <= later(pass_q.cmd.which);
+        whole_ok_q <= pass_q.cmd.which == LaneWhole;
+        float_ok_q <= pass_q.cmd.which != LaneMul;
+        acc_q      <= pass_q.acc_wait;
+        acc_ok_q   <= pass_q.acc_wait == '0;
+      end else begin
+        if (out_q != '0) out_q <= out_q - 1'b1;
+        whole_ok_q <= out_q <= lane_wait_t'(1);
+        float_ok_q <= out_q <= FloatLater + 1'b1;
+        if (acc_q != '0) acc_q <= acc_q - 1'b1;
+        acc_ok_q <= acc_q <= lane_wait_t'(1);
+      end
       if (load) active_q <= 1'b1;
       else if (emit && last_q) active_q <= 1'b0;
       if (active_q) ended_q <= pass_q.ends;
       // A step is known late: it enables the count, and the flag looks at the count as it is.
       if (credit_i != take) credits_q <= take ? credits_q - 1'b1 : credits_q + 1'b1;
       credit_q <= credit_i || !(credits_q == '0 || (credits_q == CreditW'(1) && take));
-      out_q    <= out_now;
-      acc_q    <= acc_now;
     end
   end
 
@@ -284,7 +275,6 @@ module weft_nmc_seq
 
   `WEFT_ASSERT(CreditsInRange, credits_q <= CreditW'(Credits));
   `WEFT_NEXT(CreditIsOne, 1'b1, credit_q == (credits_q != '0));
-  `WEFT_IMPLIES(WaitIsOver, active_q, go_q == (wait_q == '0));
   `WEFT_IMPLIES(ChunkFits, active_q && (pass_q.cmd.to_acc || pass_q.cmd.to_kept || pass_q.cmd.use_acc),
                 pass_q.steps <= steps_t'(ChunkSteps));
 
