@@ -73,11 +73,14 @@ module weft_nmc_decode
     logic [34:0] far_hi;
   } form_t;
 
-  function automatic logic [2:0] element_bits(shape_e shape);  // log2 of the elements of a step
-    unique case (shape)
-      Wide8:   return 3'd3;
-      Wide16:  return 3'd4;
-      default: return 3'd5;
+  // log2 of the bytes of a step; as a table, which is one level.
+  function automatic logic [2:0] step_bits(shape_e shape, logic [1:0] size);
+    unique case ({shape, size})
+      {Wide32, 2'd0}, {Wide16, 2'd1}, {Wide8, 2'd2}: return 3'd5;
+      {Wide32, 2'd1}, {Wide16, 2'd2}, {Wide8, 2'd3}: return 3'd6;
+      {Wide16, 2'd0}, {Wide8, 2'd1}:                 return 3'd4;
+      {Wide8, 2'd0}:                                 return 3'd3;
+      default:                                       return 3'(OffsW);
     endcase
   endfunction
 
@@ -89,8 +92,8 @@ module weft_nmc_decode
     x.parts  = native && !k.copy && k.req.dtype[3] && !k.req.to[1];
     x.from   = k.req.dtype[1:0];
     x.to     = k.req.to[1:0];
-    x.window = native ? 3'(OffsW) : element_bits(k.shape) + 3'(x.from);
-    x.result = native ? 3'(OffsW) : element_bits(k.shape) + 3'(x.to);
+    x.window = step_bits(k.shape, x.from);
+    x.result = step_bits(k.shape, x.to);
     return x;
   endfunction
 

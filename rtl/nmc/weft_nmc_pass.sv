@@ -101,6 +101,7 @@ module weft_nmc_pass
   wire offs_t lead = (chunk_q == '0) ? job_i.lead : '0;
   wire offs_t step_mask = ~(offs_t'('1) << job_i.layout.window);  // bytes of a window - 1
   wire span_t bytes_m1 = bytes_q - 1'b1;
+  wire single = (bytes_m1 & ~span_t'(step_mask)) == '0;
   wire offs_t last_byte = bytes_m1[OffsW-1:0] & step_mask;  // in the last window
   wire offs_t last_at = bytes_m1[OffsW-1:0] & ~step_mask;   // where that starts, modulo a beat
 
@@ -113,11 +114,14 @@ module weft_nmc_pass
 
   function automatic nmc_turn_t turn_of(logic on, offs_t at);
     offs_t at_last;
+    logic last;
     at_last = at + last_at;
+    last = on && (at_last == '0 || behind(at_last, last_byte));
     return '{
         on: on,
         fill: on && at != '0 && !behind(at, lead),
-        last: on && (at_last == '0 || behind(at_last, last_byte)),
+        first: single ? last : on && window_takes(at, step_mask),
+        last: last,
         at: at
     };
   endfunction
@@ -174,14 +178,6 @@ module weft_nmc_pass
     return x;
   endfunction
 
-  // A result can be read in the accumulator two cycles later than the lanes show it.
-  function automatic lane_wait_t acc_wait(steps_t m1, lane_cmd_t x);
-    lane_wait_t all;
-    all = lane_latency(x.which) + lane_wait_t'(1);
-    if (!x.to_acc && !x.to_kept) return '0;
-    return (m1[ChunkW-1:0] >= ChunkW'(all)) ? '0 : all - lane_wait_t'(m1);
-  endfunction
-
   wire uses_a = kind_q == PassOne || kind_q == PassFirst || kind_q == PassScale;
   wire uses_b = kind_q == PassFirst || kind_q == PassNext;
   wire emits = folded_q && (kind_q == PassTail || !tail);
@@ -198,7 +194,7 @@ module weft_nmc_pass
       a: turn_of(uses_a, at_a_q[OffsW-1:0]),
       b: turn_of(uses_b, at_b_q[OffsW-1:0]),
       steps: steps_m1 + 1'b1,
-      acc_wait: acc_wait(steps_m1, cmd),
+      single: single,
       lo: lead,
       hi: last_byte,
       phase: job_i.phase,

@@ -201,9 +201,16 @@ package weft_nmc_pkg;
   typedef struct packed {
     logic  on;    // the source is read
     logic  fill;  // one beat is taken before the first step
+    logic  first; // the first step takes a beat
     logic  last;  // the last step takes a beat
     offs_t at;    // where the first window starts in its beat
   } nmc_turn_t;
+
+  // Whether the window at `at` takes the newest beat: the first window of a beat if windows do not
+  // straddle beats, else the last one. `mask`: bytes of a window - 1.
+  function automatic logic window_takes(offs_t at, offs_t mask);
+    return (at & mask) == '0 ? (at & ~mask) == '0 : (at | mask) == '1;
+  endfunction
 
   // A run of steps: of one operation over a chunk, or over the whole request if it has no other.
   typedef struct packed {
@@ -212,7 +219,7 @@ package weft_nmc_pkg;
     nmc_turn_t   a;
     nmc_turn_t   b;
     steps_t      steps;
-    lane_wait_t  acc_wait;  // from its last step to the next pass, for which its results are operands
+    logic        single;  // only one
     offs_t       lo;      // first byte of the first window that belongs to the source ...
     offs_t       hi;      // ... and last one of the last window
     logic [3:0]  phase;   // of the first step

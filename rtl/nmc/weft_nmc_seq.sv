@@ -125,36 +125,54 @@ module weft_nmc_seq
   assign stall_read_o  = active_q && !data_ok;
   assign stall_write_o = active_q && data_ok && !fill_q && go && whole_q && !credit_q;
 
-  // Whether the window at `at` takes the newest beat: the first window of a beat if windows do not
-  // straddle beats, else the last one.
-  function automatic logic takes(offs_t at, offs_t mask, logic aligned);
-    return aligned ? (at & ~mask) == '0 : (at | mask) == '1;
+  // Whether the window behind the one at `at` takes a beat: window_takes() of where it starts, without
+  // adding. It is the first of its beat if this one is the last, and the last if this one is that but
+  // for the lowest bit, which `flip` turns over.
+  function automatic logic takes_next(nmc_turn_t turn, offs_t at, offs_t mask, offs_t flip, logic last);
+    return last ? turn.last : turn.on && ((at | mask) ^ flip) == '1;
   endfunction
 
-  function automatic logic need(nmc_turn_t turn, offs_t at, offs_t mask, logic last);
-    return turn.on && (last ? turn.last : takes(at, mask, (turn.at & mask) == '0));
+  function automatic offs_t flip_of(offs_t at, offs_t mask, offs_t step);
+    return ((at & mask) == '0) ? '0 : step;
+  endfunction
+
+  // Places of a result in its beat, less one.
+  function automatic logic [3:0] phases_m1(nmc_layout_t layout);
+    unique case (layout.result)
+      3'd3:    return 4'd15;
+      3'd4:    return 4'd7;
+      3'd5:    return 4'd3;
+      3'd6:    return 4'd1;
+      default: return 4'd0;
+    endcase
   endfunction
 
   function automatic logic completes(nmc_pass_t p, logic [3:0] phase, logic last);
-    logic [3:0] phases_m1;
-    phases_m1 = 4'hf >> (p.layout.result - 3'd3);
-    return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1 || (last && p.ends));
+    return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1(p.layout) || (last && p.ends));
+  endfunction
+
+  // Cycles between the last step of a pass and the next pass, which reads what it wrote: a result can be
+  // read two cycles behind the one in which the lanes show it.
+  function automatic lane_wait_t acc_wait(nmc_pass_t p);
+    lane_wait_t all;
+    all = lane_latency(p.cmd.which) + lane_wait_t'(2);
+    if (!p.cmd.to_acc && !p.cmd.to_kept) return '0;
+    return (p.steps[ChunkW:0] >= (ChunkW + 1)'(all)) ? '0 : all - lane_wait_t'(p.steps);
   endfunction
 
   function automatic lane_wait_t later(lane_class_e which);
     return (which == LaneMul) ? MulLater : (which == LaneFloat) ? FloatLater : '0;
   endfunction
 
-  offs_t mask, next_mask, at_a_next, at_b_next;
+  offs_t mask_q, step_q, flip_a_q, flip_b_q;  // bytes of a window, less one or modulo a beat; see takes_next
+  offs_t load_step, load_mask;
 
-  assign mask      = ~(offs_t'('1) << pass_q.layout.window);
-  assign next_mask = ~(offs_t'('1) << pass.layout.window);
-  assign at_a_next = at_a_q + (mask + 1'b1);
-  assign at_b_next = at_b_q + (mask + 1'b1);
+  assign load_mask = ~(offs_t'('1) << pass.layout.window);
+  assign load_step = offs_t'(8'd1 << pass.layout.window);
 
   wire pass_fills = pass.a.fill || pass.b.fill;
-  wire single = pass.steps == steps_t'(1);
   wire next_last = left_q == steps_t'(2);
+  wire [3:0] next_phase = (phase_q + 1'b1) & phases_m1(pass_q.layout);
 
   always_ff @(posedge clk_i) begin
     if (load) begin
@@ -162,33 +180,37 @@ module weft_nmc_seq
       left_q     <= pass.steps;
       first_q    <= 1'b1;
       fill_q     <= pass_fills;
-      last_q     <= single;
-      need_a_q   <= pass_fills ? pass.a.fill : need(pass.a, pass.a.at, next_mask, single);
-      need_b_q   <= pass_fills ? pass.b.fill : need(pass.b, pass.b.at, next_mask, single);
+      last_q     <= pass.single;
+      need_a_q   <= pass_fills ? pass.a.fill : pass.a.first;
+      need_b_q   <= pass_fills ? pass.b.fill : pass.b.first;
       at_a_q     <= pass.a.at;
       at_b_q     <= pass.b.at;
+      mask_q     <= load_mask;
+      step_q     <= load_step;
+      flip_a_q   <= flip_of(pass.a.at, load_mask, load_step);
+      flip_b_q   <= flip_of(pass.b.at, load_mask, load_step);
       index_q    <= '0;
       phase_q    <= pass.phase;
-      whole_q    <= completes(pass, pass.phase, single);
+      whole_q    <= completes(pass, pass.phase, pass.single);
       err_q   <= !(active_q ? pass_q.ends : ended_q) && (active_q ? err_now : err_q);
     end else begin
       if (step) err_q <= err_now;
       if (step && fill_q) begin
         fill_q   <= 1'b0;
-        need_a_q <= need(pass_q.a, at_a_q, mask, last_q);
-        need_b_q <= need(pass_q.b, at_b_q, mask, last_q);
+        need_a_q <= pass_q.a.first;
+        need_b_q <= pass_q.b.first;
       end
       if (emit) begin
         left_q   <= left_q - 1'b1;
         first_q  <= 1'b0;
         last_q   <= next_last;
-        need_a_q <= need(pass_q.a, at_a_next, mask, next_last);
-        need_b_q <= need(pass_q.b, at_b_next, mask, next_last);
-        at_a_q   <= at_a_next;
-        at_b_q   <= at_b_next;
+        need_a_q <= takes_next(pass_q.a, at_a_q, mask_q, flip_a_q, next_last);
+        need_b_q <= takes_next(pass_q.b, at_b_q, mask_q, flip_b_q, next_last);
+        at_a_q   <= at_a_q + step_q;
+        at_b_q   <= at_b_q + step_q;
         index_q  <= index_q + 1'b1;
-        phase_q  <= (phase_q + 1'b1) & (4'hf >> (pass_q.layout.result - 3'd3));
-        whole_q  <= completes(pass_q, (phase_q + 1'b1) & (4'hf >> (pass_q.layout.result - 3'd3)), next_last);
+        phase_q  <= next_phase;
+        whole_q  <= completes(pass_q, next_phase, next_last);
       end
     end
 
@@ -207,8 +229,8 @@ module weft_nmc_seq
         out_q      <= later(pass_q.cmd.which);
         whole_ok_q <= pass_q.cmd.which == LaneWhole;
         float_ok_q <= pass_q.cmd.which != LaneMul;
-        acc_q      <= pass_q.acc_wait;
-        acc_ok_q   <= pass_q.acc_wait == '0;
+        acc_q      <= acc_wait(pass_q);
+        acc_ok_q   <= acc_wait(pass_q) == '0;
       end else begin
         if (out_q != '0) out_q <= out_q - 1'b1;
         whole_ok_q <= out_q <= lane_wait_t'(1);
