@@ -53,12 +53,14 @@ module weft_nmc_decode
 
   function automatic kind_t kind_of(nmc_req_t req);
     kind_t x;
+    logic [5:0] last;
+    last   = req.nsrc[5:0] - 6'd1;
     x.req  = req;
     x.copy = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
              req.redop != RedAvg && req.redop != RedPremulSum));
     x.shape      = shape_of(req, x.copy);
     x.len_m1     = req.len - 1'b1;
-    x.top_source = req.nsrc[5:0] - ((req.own + 8'd1 == req.nsrc) ? 6'd2 : 6'd1);
+    x.top_source = (req.own[5:0] == last) ? req.nsrc[5:0] - 6'd2 : last;
     return x;
   endfunction
 
@@ -137,7 +139,8 @@ module weft_nmc_decode
     form_t       form;
     addr_t       at0;         // first windows at src0 and src1
     addr_t       at1;
-    span_t       span;
+    span_t       span_m1;
+    logic [37:0] reach;       // how far the highest source at src1 lies behind the first one
     logic        over0;       // src0, dst run over the end
     logic        over;
     logic [64:0] last1;       // last byte of the source at src1
@@ -158,7 +161,8 @@ module weft_nmc_decode
         form: x,
         at0: r.src0 - addr_t'(x.lead),
         at1: r.src1 - addr_t'(x.lead),
-        span: x.bytes_m1 + span_t'(x.lead) + 1'b1,
+        span_m1: x.bytes_m1 + span_t'(x.lead),
+        reach: 38'(x.far_lo) + {x.far_hi, 3'd0},
         over0: over_end(r.src0, 65'(x.bytes_m1)),
         over: over_end(r.dst, 65'(x.kind.len_m1)),
         last1: 65'(r.src1) + 65'(x.bytes_m1),
@@ -239,8 +243,7 @@ module weft_nmc_decode
   wire nmc_req_t req = form.kind.req;
   wire     many = req.nsrc != 8'd1;
   wire     empty = req.len == '0;
-  // Both parts and the carry of the sum show what lies beyond the end.
-  wire [65:0] far_last = 66'(sums_q.last1) + (66'(form.far_lo) + {28'd0, form.far_hi, 3'd0});
+  wire [65:0] far_last = 66'(sums_q.last1) + 66'(sums_q.reach);
   wire     over = sums_q.over0 || sums_q.over || (many && far_last[65:64] != '0);
   wire     good = form.status == ErrOk && (empty || !over);
   wire     work = good && !empty;
@@ -264,7 +267,7 @@ module weft_nmc_decode
           at_next: sums_q.at1 + (skips ? addr_t'(req.stride) : '0),
           stride: req.stride,
           lead: form.lead,
-          span: sums_q.span,
+          span_m1: sums_q.span_m1,
           phase: 4'(req.dst[OffsW-1:0] >> form.layout.result),
           scalar: req.scalar
       };

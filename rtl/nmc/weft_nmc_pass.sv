@@ -75,20 +75,21 @@ module weft_nmc_pass
 
   // ---- StAim ------------------------------------------------------------------------------------
   addr_t  at_a_q, at_b_q;    // first windows
-  span_t  bytes_q;           // of all windows of the pass, up to the end of the source
+  span_t  bytes_m1_q;        // of all windows of the pass, up to the end of the source, less one
   span_t  next_chunk_q;      // chunk_q of the next one
   logic   last_chunk_q;
   logic   ends_chunk_q;      // last pass of the chunk
   logic   folded_q;          // this pass, or an earlier one, ends the fold
 
-  logic  cut_q;   // left_q is of this chunk
-  span_t left_q;  // bytes from this chunk on
+  logic  cut_q;   // left_m1_q is of this chunk
+  span_t left_m1_q;  // bytes from this chunk on, less one
+  logic  head_q;  // it is the job's first chunk
 
   wire ready_to_aim = job_valid_i && (cut_q || !chunked);
   wire span_t full = span_t'(ChunkSteps) << job_i.layout.window;
   wire span_t half = full >> 1;
-  wire last_chunk = !chunked || left_q <= full;
-  wire span_t chunk_bytes = (left_q < (full | half)) ? half : full;
+  wire last_chunk = !chunked || left_m1_q < full;
+  wire span_t chunk_bytes = (left_m1_q < (full | half)) ? half : full;
   wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
   wire own_k = source == {1'b0, job_i.own};
   wire addr_t base_k = own_k ? job_i.at0 : job_i.at_next + offs_q;
@@ -98,12 +99,11 @@ module weft_nmc_pass
   wire folded = kind == PassTail || (folds && last_source);
 
   // ---- StGive: sizes ----------------------------------------------------------------------------
-  wire offs_t lead = (chunk_q == '0) ? job_i.lead : '0;
+  wire offs_t lead = head_q ? job_i.lead : '0;
   wire offs_t step_mask = ~(offs_t'('1) << job_i.layout.window);  // bytes of a window - 1
-  wire span_t bytes_m1 = bytes_q - 1'b1;
-  wire single = (bytes_m1 & ~span_t'(step_mask)) == '0;
-  wire offs_t last_byte = bytes_m1[OffsW-1:0] & step_mask;  // in the last window
-  wire offs_t last_at = bytes_m1[OffsW-1:0] & ~step_mask;   // where that starts, modulo a beat
+  wire single = (bytes_m1_q & ~span_t'(step_mask)) == '0;
+  wire offs_t last_byte = bytes_m1_q[OffsW-1:0] & step_mask;  // in the last window
+  wire offs_t last_at = bytes_m1_q[OffsW-1:0] & ~step_mask;   // where that starts, modulo a beat
 
   // Whether the first byte of the source lies a beat behind the start of the first window.
   function automatic logic behind(offs_t at, offs_t skip);
@@ -112,11 +112,16 @@ module weft_nmc_pass
     return sum[OffsW];
   endfunction
 
+  // a + b is 0 modulo a beat; without adding.
+  function automatic logic sums_to_zero(offs_t a, offs_t b);
+    return (a ^ b) == ((a | b) << 1);
+  endfunction
+
   function automatic nmc_turn_t turn_of(logic on, offs_t at);
-    offs_t at_last;
     logic last;
-    at_last = at + last_at;
-    last = on && (at_last == '0 || behind(at_last, last_byte));
+    // The last window starts a beat, or ends behind the end of the one that it starts in.
+    last = on && (sums_to_zero(at, last_at) ||
+                  (behind(at, bytes_m1_q[OffsW-1:0]) && !behind(at, last_at)));
     return '{
         on: on,
         fill: on && at != '0 && !behind(at, lead),
@@ -129,7 +134,7 @@ module weft_nmc_pass
   function automatic nmc_read_job_t read_of(addr_t at);
     span_t last;
     logic  skips_beat;
-    last       = bytes_m1 + span_t'(at[OffsW-1:0]);
+    last       = bytes_m1_q + span_t'(at[OffsW-1:0]);
     skips_beat = behind(at[OffsW-1:0], lead);
     return '{
         addr: at[63:OffsW] + beat_addr_t'(skips_beat),
@@ -182,7 +187,7 @@ module weft_nmc_pass
   wire uses_b = kind_q == PassFirst || kind_q == PassNext;
   wire emits = folded_q && (kind_q == PassTail || !tail);
 
-  wire steps_t steps_m1 = steps_t'(bytes_m1 >> job_i.layout.window);
+  wire steps_t steps_m1 = steps_t'(bytes_m1_q >> job_i.layout.window);
   wire lane_cmd_t cmd = cmd_of(kind_q, emits, folded_q);
 
   assign pass_valid_o = state_q == StGive;
@@ -220,13 +225,13 @@ module weft_nmc_pass
   assign job_ready_o = give && ends_chunk_q && last_chunk_q;
 
   always_ff @(posedge clk_i) begin
-    left_q <= job_i.span - chunk_q;
+    left_m1_q <= job_i.span_m1 - chunk_q;
     if (state_q == StAim && ready_to_aim) begin
       kind_q       <= kind;
       source_q     <= source;
       at_a_q       <= base_a + addr_t'(chunk_q);
       at_b_q       <= base_k + addr_t'(chunk_q);
-      bytes_q      <= !chunked ? job_i.span : last_chunk ? left_q : chunk_bytes;
+      bytes_m1_q   <= !chunked ? job_i.span_m1 : last_chunk ? left_m1_q : chunk_bytes - 1'b1;
       next_chunk_q <= last_chunk ? '0 : chunk_q + chunk_bytes;
       last_chunk_q <= last_chunk;
       folded_q     <= folded;
@@ -241,7 +246,10 @@ module weft_nmc_pass
         source_q <= source_q + 1'b1;
         offs_q   <= offs_q + addr_t'(job_i.stride);
       end
-      if (ends_chunk_q) chunk_q <= next_chunk_q;
+      if (ends_chunk_q) begin
+        chunk_q <= next_chunk_q;
+        head_q  <= last_chunk_q;
+      end
     end
 
     if (rst_i) begin
@@ -249,6 +257,7 @@ module weft_nmc_pass
       fresh_q <= 1'b1;
       cut_q   <= 1'b0;
       chunk_q <= '0;
+      head_q  <= 1'b1;
       offs_q  <= '0;
     end else begin
       cut_q <= job_valid_i && !(give && ends_chunk_q);

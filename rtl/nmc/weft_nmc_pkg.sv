@@ -191,7 +191,7 @@ package weft_nmc_pkg;
     addr_t       at_next; // ... and of the first source that is not read beside another one
     logic [31:0] stride;
     offs_t       lead;
-    span_t       span;    // bytes from there to the end of a source
+    span_t       span_m1; // bytes from there to the last one of a source
     logic [3:0]  phase;   // of the first step
     logic [63:0] scalar;
   } nmc_job_t;
