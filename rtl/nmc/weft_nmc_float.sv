@@ -1,30 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Floating-point lanes: fp32, fp16, bf16, e4m3 and e5m2; sum, maximum, minimum, product, conversion,
-// round to nearest even, subnormals in full, one canonical quiet NaN. One source, three builds:
+// Floating-point lanes: fp32, fp16, bf16, e4m3 and e5m2; sum, maximum, minimum, product and
+// conversion; round to nearest even, subnormals in full, one canonical quiet NaN. Three builds:
 //   Width 32   one element at the top of a 32-bit word: all five types. Convert adds to != from,
-//              Mul products.
+//              Mul products (2 DSPs a lane).
 //   Width 16   one at the top of a 16-bit word: 16- and 8-bit types, to = from
 //   Width 8    8-bit types, to = from
 //
-// No handshake: operands with valid_i in cycle t, result and flags in t + FloatLatency, of a product in
-// t + FloatMulLatency, one step a cycle. Two results must not meet: no other step may start
+// No handshake: operands with valid_i in cycle t, the result in t + FloatLatency, of a product in
+// t + FloatMulLatency, one step a cycle. Two results must not meet: no other step may start exactly
 // FloatMulLatency - FloatLatency cycles behind a product (asserted).
 //
 // A step:
-//   Sum, Max, Min  a op b. `to` must not have a smaller exponent range than `from`: where
-//                  float_needs_convert says so, the step goes to the accumulator with `odd`, and a
-//                  Convert step from there rounds once more, which then is rounding once.
+//   Sum, Max, Min  a op b. Where float_needs_convert(from, to) says so, the last one of a fold goes
+//                  to the accumulator with `odd` and to = from, and a Convert step from there
+//                  rounds to `to`: as good as rounding once.
 //   Convert        a
 //   Mul            a x b; b is scalar_i with `scalar`. The accumulator as operand is a true fp32.
-// a is acc_i with use_acc, else a_i. With to_acc the result is all of its 32 bits of res_o, rounded
-// like an fp32, and to be fed back into acc_i as it is, under a `from` that was its `to`: the fields of an
-// fp32 with the bias of that format. So a fold in any format gives the bits of a fold in fp32, and
-// to = FmtFp32 leaves a true fp32. Without to_acc the result of format `to` is the top bits of the 32
-// and the bits below it are undefined.
+// a is acc_i with use_acc, else a_i. With to_acc the result is all 32 bits of res_o, rounded like
+// an fp32; it goes back into acc_i as it is, under a `from` that was its `to`. Its fields are those
+// of an fp32 with the bias of that format: so a fold in any format gives the bits of a fold in fp32,
+// and to = FmtFp32 leaves a true fp32. Without to_acc the result of format `to` is the top bits of
+// the 32 and those below it are undefined.
 //
-// What a lane with live_i = 0 computes raises no flag. The rules are sw/ref/numerics.h's; docs/nmc.md
-// has the table.
+// Single path, no leading-zero counter; every normalising step is limited by the exponent that is
+// left, so subnormal results need nothing else:
+//   1  expand; compare the magnitudes
+//   2  put the larger one first (max and min: the chosen one, and zero the other); exponent
+//      difference. Products join here after the normaliser of the smaller factor and 2 DSPs.
+//   3  right shift of the smaller one by 8s and by 2s; from here on the exponent of the result
+//   4  ... by the last bit; add or subtract
+//   5  left-normalise by whole groups of 8 bits, as far as the exponent allows
+//   6  ... by pairs
+//   7  ... by the last bit; decide the rounding; infinity and NaN enter here as constants
+//   8  {exponent, fraction} + hidden bit + rounding in one carry chain; take the format's fields
+// All lanes sit in one clocked block under shared valids, so that idle lanes cost nothing to
+// simulate. The rules are sw/ref/numerics.h's; docs/nmc.md has figures.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -120,7 +131,8 @@ module weft_nmc_float
   // that NaN and infinity always do; for max and min the result itself, -0 below +0.
   function automatic logic take_a(float_op_e op, logic propagate_nan, order_t x);
     logic a_wins;
-    a_wins = (x.a_neg != x.b_neg) ? x.a_neg ^ (op == FloatMax) : x.a_ge ^ x.a_neg ^ (op == FloatMin);
+    a_wins = (x.a_neg != x.b_neg) ? x.a_neg ^ (op == FloatMax)
+                                  : x.a_ge ^ x.a_neg ^ (op == FloatMin);
     if (op != FloatMax && op != FloatMin) return x.a_ge;
     if (propagate_nan) return x.a_nan || (!x.b_nan && a_wins);
     return x.b_nan || (!x.a_nan && a_wins);
@@ -365,7 +377,7 @@ module weft_nmc_float
         automatic logic [MagW-1:0] addend = '0;
         automatic exp_t expo;
         automatic logic [FracW-1:0] frac;
-        // Whether an fp16 or fp8 is beyond its range, known beside the carry chain and not behind it.
+        // Whether an fp16 or fp8 is beyond its range: known beside the carry chain, not behind it.
         // A number with a hidden bit has the exponent field exp7_q + 1.
         automatic logic over5 = exp7_q[i] > exp_t'(29) || (exp7_q[i] == exp_t'(29) &&
             ((up7_q[i][FmtFp16] && frac7_q[i][22:13] == '1) ||

@@ -54,11 +54,11 @@ package weft_nmc_pkg;
     float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
     float_fmt_e to;             // of the result; with to_acc the layout of the accumulator
     logic       propagate_nan;  // max, min: a NaN beats a number
-    logic       saturate;       // to fp8: what is beyond the largest number, infinity too, becomes it
+    logic       saturate;       // to fp8: what is beyond the largest number becomes it
     logic       use_acc;        // operand a is the accumulator
     logic       scalar;         // product: operand b is the scalar, an fp32
     logic       to_acc;         // the result goes to the accumulator: rounded to 24 bits
-    logic       odd;            // with to_acc: rounded to odd, so that a conversion behind it is exact
+    logic       odd;            // with to_acc: rounded to odd, for a conversion behind it
   } float_cmd_t;
 
   typedef struct packed {
@@ -82,8 +82,8 @@ package weft_nmc_pkg;
     return fmt == FmtE4m3 ? 8'd7 : float_exp5(fmt) ? 8'd15 : 8'd127;
   endfunction
 
-  // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`, whose exponents
-  // reach less far: it goes to the accumulator (with odd), and a conversion follows.
+  // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`, whose
+  // exponents reach less far: it goes to the accumulator (with odd), and a conversion follows.
   function automatic logic float_needs_convert(float_fmt_e from, float_fmt_e to);
     return (float_exp8(from) && !float_exp8(to)) || (float_exp5(from) && to == FmtE4m3);
   endfunction
