@@ -299,7 +299,7 @@ TEST_CASE("host: doorbells pass in order, halves are refused, both are counted",
 
 TEST_CASE("host: events of every block reach the counter of their name", "[host][smoke]") {
   HostBench h(Profile::None, 6);
-  h.bench->cnt_nmc_i = 1;           // lowest bit: nmc.error
+  h.bench->cnt_nmc_i = 1;           // lowest bit: nmc.inexact
   h.bench->cnt_core_i = 1;          // core.msg_sent
   h.bench->cnt_me_i = 1U << 23;     // highest bit: me.doorbell
   h.bench->cnt_port_i[0] = 1 << 3;  // drop.ethertype of port 0
@@ -311,7 +311,7 @@ TEST_CASE("host: events of every block reach the counter of their name", "[host]
   h.bench->cnt_port_i = {};
   using counters::Node;
   using counters::Port;
-  CHECK(h.counter(counters::index(Node::kNmcError)) == 2);
+  CHECK(h.counter(counters::index(Node::kNmcInexact)) == 2);
   CHECK(h.counter(counters::index(Node::kCoreMsgSent)) == 2);
   CHECK(h.counter(counters::index(Node::kMeDoorbell)) == 2);
   CHECK(h.counter(counters::index(Port::kDropEthertype, 0)) == 2);

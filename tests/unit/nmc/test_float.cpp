@@ -372,7 +372,7 @@ void folds(Lanes& lanes, Redop op, unsigned rounds, Rng& rng, bool break_odd = f
 
 }  // namespace
 
-TEST_CASE("float: sums, maxima and minima of two sources, 32-bit lanes", "[nmc][random]") {
+TEST_CASE("float: sums, maxima and minima of two sources, 32-bit lanes (case software 7)", "[nmc][random]") {
   Wide lanes(0.1);
   two_sources<num::Float32, num::Float32>(lanes, 60'000);
   two_sources<num::Bfloat16, num::Bfloat16>(lanes, 15'000);
