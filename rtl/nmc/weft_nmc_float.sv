@@ -19,7 +19,7 @@
 //   Mul            a x b; b is scalar_i with `scalar`. The accumulator as operand is a true fp32.
 // a is acc_i with use_acc, else a_i. With to_acc the result is all 32 bits of res_o, rounded like
 // an fp32; it goes back into acc_i as it is, under a `from` that was its `to`. Its fields are those
-// of an fp32 with the bias of that format: so a fold in any format gives the bits of a fold in fp32,
+// of an fp32 with the bias of that format: a fold in any format gives the bits of a fold in fp32,
 // and to = FmtFp32 leaves a true fp32. Without to_acc the result of format `to` is the top bits of
 // the 32 and those below it are undefined.
 //
