@@ -180,6 +180,24 @@ TEST_CASE("system: random values give the bits of the plan's order on all ranks 
     }
 }
 
+TEST_CASE("system: every type by every operation that the reducers have, bit for bit", "[system][random]") {
+  Trial t;
+  t.workload.ranks = 3;
+  t.config.inputs = tb::Inputs::kRandom;
+  t.scenario.faults.loss = 0.01;
+  for (wccl::Type type : wccl::all_types())
+    for (wccl::RedOp redop : wccl::all_redops()) {
+      const std::size_t i = t.workload.ops.size();
+      tb::WorkloadOp o = op(i % 2 == 0 ? wccl::Kind::kAllReduce : wccl::Kind::kReduceScatter, 500 + i, type,
+                            redop, i % 3 == 0);
+      if (redop == wccl::RedOp::kPremulSum) o.op.scalar = wccl::scalar_bits(type, -3);
+      if (i % 4 == 0 && redop != wccl::RedOp::kPremulSum) o.op.algo = wccl::Algo::kRing;
+      if (wccl::check(o.op, t.workload.ranks, wccl::kRtlReducer).empty()) t.workload.ops.push_back(o);
+    }
+  CHECK(t.workload.ops.size() >= 33);  // five float types by six operations, int32 by three
+  CHECK(t.run().error == "");
+}
+
 TEST_CASE("system: PSNs that wrap change nothing (case transport 6)", "[system]") {
   for (int psn : {0xfffffe, 0xffffff, 0xfffff0}) {
     Trial t;
