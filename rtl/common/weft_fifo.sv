@@ -123,8 +123,8 @@ module weft_fifo #(
     assign m_valid_o = valid_q;
     assign m_data_o  = mem[rd_addr_q];
 
-    // What is shown stays, because neither its address changes nor what is there. Said so, and not of
-    // the data, because the simulator would keep a second copy of the RAM to compare it.
+    // What is shown stays, because neither its address changes nor what is there. Said so, and not
+    // of the data, because the simulator would keep a second copy of the RAM to compare it.
     `WEFT_HOLD(OutHolds, m_valid_o, m_ready_i, rd_addr_q);
     `WEFT_IMPLIES(ShownIsKept, push && m_valid_o, wr_addr_q != rd_addr_q);
   end

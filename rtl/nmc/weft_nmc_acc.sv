@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accumulator of the reducer: what a chunk of steps has come to so far, 32 bits for every element,
-// and the products of a chunk that wait to be added.
+// The accumulator of the reducer: what a chunk of steps has come to so far, 32 bits for every
+// element, and the products of a chunk that wait to be added.
 //
-// No handshake, read latency 1 cycle, a result can be read in the cycle behind the one that writes it.
-// Four banks, each as wide as the lanes it serves; only native steps of small types use `half` and
-// `byte`. LUT RAM: 4096 + 1024 bits by ChunkSteps.
+// No handshake, read latency 1 cycle, a result can be read in the cycle behind the one that writes
+// it. Four banks, each as wide as the lanes it serves; only native steps of small types use `half`
+// and `byte`. LUT RAM: 4096 + 1024 bits by ChunkSteps.
 `default_nettype none
 
 module weft_nmc_acc

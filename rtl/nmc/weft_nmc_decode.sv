@@ -2,10 +2,10 @@
 //
 // First stage of the reducer: checks a request and works out once what the engines behind need.
 //
-// Valid/ready in and out, latency 4 cycles, 1 request a cycle. A request that weft_nmc_check refuses,
-// or of which a source or the destination runs over the end of the address space, leaves with its
-// error and no work; so does one of length 0, without an error. Does not know regions or rights: the
-// engine has checked those before.
+// Valid/ready in and out, latency 4 cycles, 1 request a cycle. A request that weft_nmc_check
+// refuses, or of which a source or the destination runs over the end of the address space, leaves
+// with its error and no work; so does one of length 0, without an error. Does not know regions or
+// rights: the engine has checked those before.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -50,7 +50,8 @@ module weft_nmc_float
 ) (
     input  wire                      clk_i,
     input  wire                      rst_i,
-    // A step. Lane i takes the low Width bits of its Pitch bits of a_i and b_i, and word i of acc_i.
+    // A step. Lane i takes the low Width bits of its Pitch bits of a_i and b_i, and word i of
+    // acc_i.
     input  wire                      valid_i,
     input  wire  float_cmd_t         cmd_i,
     input  wire  [      Lanes-1:0]   live_i,

@@ -2,13 +2,13 @@
 //
 // Puts the results of the lanes into result beats.
 //
-// No handshake: a result with valid_i in cycle t is in the beat in t+1; beat_valid_o with the one that
-// completes it. A native step makes a whole beat: word w of it is word w of the fp32 or integer lanes;
-// of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1, half w, byte 2w},
-// the top byte of each. A wide step makes 128 B or a power of two below, at place `phase` of the beat,
-// out of the top bytes of the 32- or 64-bit words that spread gave its elements to.
-// Flags come one cycle behind their result; a job's are those of all its steps, also of steps to the
-// accumulator.
+// No handshake: a result with valid_i in cycle t is in the beat in t+1; beat_valid_o with the one
+// that completes it. A native step makes a whole beat: word w of it is word w of the fp32 or
+// integer lanes; of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1,
+// half w, byte 2w}, the top byte of each. A wide step makes 128 B or a power of two below, at place
+// `phase` of the beat, out of the top bytes of the 32- or 64-bit words that spread gave its
+// elements to. Flags come one cycle behind their result; a job's are those of all its steps, also
+// of steps to the accumulator.
 `default_nettype none
 
 module weft_nmc_gather
@@ -24,7 +24,8 @@ module weft_nmc_gather
     input  wire  [  NmcW-1:0]   half_i,
     input  wire  [2*NmcW-1:0]   byte_i,
     input  wire float_flags_t   flags_i,
-    // Beats; err: a source beat was bad. With the job's last one, ends_o, what its steps have raised.
+    // Beats; err: a source beat was bad. With the job's last one, ends_o, what its steps have
+    // raised.
     output logic                beat_valid_o,
     output logic [  NmcW-1:0]   beat_data_o,
     output logic                beat_err_o,
@@ -36,7 +37,8 @@ module weft_nmc_gather
   localparam int unsigned Groups = NmcBytes / 8;
   typedef logic [NmcW-1:0] beat_t;
 
-  function automatic beat_t of_parts(beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes, logic [1:0] size);
+  function automatic beat_t of_parts(beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes,
+                                     logic [1:0] size);
     beat_t x;
     x = wide;
     for (int unsigned w = 0; w < Words; w++) begin
@@ -66,7 +68,8 @@ module weft_nmc_gather
     return y;
   endfunction
 
-  function automatic beat_t gather(lane_tag_t tag, beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes);
+  function automatic beat_t gather(lane_tag_t tag, beat_t wide, beat_t half,
+                                   logic [2*NmcW-1:0] bytes);
     beat_t x;
     // The eight 64-bit lanes of fp64 are the lower half; repeated they are like the sixteen.
     x = (tag.layout.shape == Wide8) ? {2{wide[NmcW/2-1:0]}} : wide;
@@ -94,7 +97,11 @@ module weft_nmc_gather
       automatic beat_t x = gather(tag_i, wide_i, half_i, byte_i);
       automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.phase);
       if (on == '1) beat_data_o <= x;
-      else for (int unsigned g = 0; g < Groups; g++) if (on[g]) beat_data_o[64*g+:64] <= x[64*g+:64];
+      else begin
+        for (int unsigned g = 0; g < Groups; g++) begin
+          if (on[g]) beat_data_o[64*g+:64] <= x[64*g+:64];
+        end
+      end
       beat_err_o <= tag_i.err;
     end
 

@@ -7,16 +7,16 @@
 //   half   32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
 //   int    integers, and copies of bits
 //
-// No handshake; latencies are lane_latency() of the step's class, and who feeds the lanes keeps results
-// in the order of their steps (asserted) and off places of the accumulator that are still to be written.
-// Results: tag_o tells where they go; those to the accumulator are already there. flags_o belongs to
-// the result of the cycle before.
+// No handshake; latencies are lane_latency() of the step's class, and who feeds the lanes keeps
+// results in the order of their steps (asserted) and off places of the accumulator that are still
+// to be written. Results: tag_o tells where they go; those to the accumulator are already there.
+// flags_o belongs to the result of the cycle before.
 //
-// What joins later takes the slots of the others: lanes of 64 bits (fp64, int64) work on 64-bit words
-// 2w+1:2w of a_i, b_i and wide, in Wide8 steps only on the lower eight; an element that is smaller than
-// its word comes and leaves at its top. They need a class with its latency, operand a from the
-// accumulator with use_acc, valid and result like weft_nmc_int, flags one cycle behind like
-// weft_nmc_float, and of the live lanes wide_live_i.
+// What joins later takes the slots of the others: lanes of 64 bits (fp64, int64) work on 64-bit
+// words 2w+1:2w of a_i, b_i and wide, in Wide8 steps only on the lower eight; an element that is
+// smaller than its word comes and leaves at its top. They need a class with its latency, operand a
+// from the accumulator with use_acc, valid and result like weft_nmc_int, flags one cycle behind
+// like weft_nmc_float, and of the live lanes wide_live_i.
 `default_nettype none
 `include "weft_assert.svh"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which lanes work on elements of the request. The first and last window of a source may reach beyond
-// it; what is there is computed and not written, and must not raise a flag.
+// Which lanes work on elements of the request. The first and last window of a source may reach
+// beyond it; what is there is computed and not written, and must not raise a flag.
 //
 // No handshake: masks in the cycle behind valid_i. A bit for each wide word, half and byte lane; of
 // 64-bit elements both words.

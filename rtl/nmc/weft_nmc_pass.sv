@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splits a job into passes: runs of steps of one operation, with what the read engines fetch for them.
+// Splits a job into passes: runs of steps of one operation, with what the read engines fetch for
+// them.
 //
 // One or two sources are one pass over the whole request. More sources, and whatever else needs the
 // accumulator, go by chunks of ChunkSteps steps, and each chunk by the index of the sources:
 //
 //   fold         s0 op s1,  acc op s2, ...  acc op s(K-1)
 //   premul_sum   c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...      (c: the scalar)
-//   and last     acc x c for avg; a conversion where the fold's last step could not round to the type
+//   and last     acc x c for avg; a conversion where the last step could not round to the type
 //
-// Where a chunk of full length would leave less than half of one, it is half as long: a short last chunk
-// would wait for the lanes in every pass.
-// A chunk starts with the beat that its first window starts in, which the chunk before may have read
-// already: a source that is turned costs one beat and one filling step a chunk more.
-// Jobs in by valid/ready; job_i has to hold from start_o to job_ready_o. A pass every 2 cycles; to the
-// three takers in the same cycle, when all are ready. First pass 1 cycle behind job_valid_i, 2 with
-// chunks, of which each takes a cycle more.
+// Where a chunk of full length would leave less than half of one, it is half as long: a short last
+// chunk would wait for the lanes in every pass. A chunk starts with the beat that its first window
+// starts in, which the chunk before may have read already: a source that is turned costs one beat
+// and one filling step a chunk more. Jobs in by valid/ready; job_i has to hold from start_o to
+// job_ready_o. A pass every 2 cycles; to the three takers in the same cycle, when all are ready.
+// First pass 1 cycle behind job_valid_i, 2 with chunks, of which each takes a cycle more.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -158,7 +158,8 @@ module weft_nmc_pass
   function automatic float_cmd_t float_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
     x.op            = float_op(what);
-    x.from          = (what == PassAdd || (what == PassTail && recipe.premul)) ? FmtFp32 : recipe.from;
+    x.from          = recipe.from;
+    if (what == PassAdd || (what == PassTail && recipe.premul)) x.from = FmtFp32;
     x.to            = recipe.to;
     if (!emits) x.to = (x.op == FloatMul || (recipe.avg && ends_fold)) ? FmtFp32 : x.from;
     x.propagate_nan = recipe.propagate_nan;

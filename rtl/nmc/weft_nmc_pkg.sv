@@ -127,8 +127,8 @@ package weft_nmc_pkg;
     endcase
   endfunction
 
-  // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept` a
-  // chunk of products. Operand a of a step is the window of a or the accumulator, operand b the
+  // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept`
+  // a chunk of products. Operand a of a step is the window of a or the accumulator, operand b the
   // window of b or a kept product.
   typedef struct packed {
     lane_class_e which;
@@ -179,8 +179,8 @@ package weft_nmc_pkg;
     logic        saturate;
   } nmc_recipe_t;
 
-  // A request as weft_nmc_pass takes it. Windows of a source start `lead` bytes below it, so that the
-  // windows of the result are aligned.
+  // A request as weft_nmc_pass takes it. Windows of a source start `lead` bytes below it, so that
+  // the windows of the result are aligned.
   typedef struct packed {
     nmc_recipe_t recipe;
     nmc_layout_t layout;
@@ -196,8 +196,8 @@ package weft_nmc_pkg;
     logic [63:0] scalar;
   } nmc_job_t;
 
-  // How the beats of a source become windows. A window at byte `at` of a beat takes the beat before,
-  // unless `at` is 0, and the newest beat, unless it ends before that.
+  // How the beats of a source become windows. A window at byte `at` of a beat takes the beat
+  // before, unless `at` is 0, and the newest beat, unless it ends before that.
   typedef struct packed {
     logic  on;    // the source is read
     logic  fill;  // one beat is taken before the first step

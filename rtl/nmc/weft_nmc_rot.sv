@@ -2,21 +2,21 @@
 //
 // Makes the windows of one source out of its beats, and spreads their elements over the lanes.
 //
-// A window at byte `at` of a beat is the older of two neighbouring beats from there up, followed by the
-// newer one; at 0 it is the newer one whole. So both are rotated down by `at`, and the first `at` bytes
-// of the beat come from the newer one. With beats of 8 bytes and at = 5:
+// A window at byte `at` of a beat is the older of two neighbouring beats from there up, followed by
+// the newer one; at 0 it is the newer one whole. So both are rotated down by `at`, and the first
+// `at` bytes of the beat come from the newer one. With beats of 8 bytes and at = 5:
 //
 //   byte                76543210   76543210
 //   beats, older first  hgfedcba   ponmlkji
 //   merged              hgfmlkji           bytes 0..4 of the newer, 5..7 of the older one
 //   rotated down by 5   mlkjihgf           the window
 //
-// Two registered stages, no handshake: a step in cycle t shows its window in cycle t+2. A rotation by
-// 64 and the merge are one 4:1 multiplexer, so merging costs no logic.
+// Two registered stages, no handshake: a step in cycle t shows its window in cycle t+2. A rotation
+// by 64 and the merge are one 4:1 multiplexer, so merging costs no logic.
 //
-// Spread: native windows and those of 4- and 8-byte elements stay as they are, but that 4-byte elements
-// may go to 64-bit lanes. Element i of the others goes to the top bytes of lane i, which is a 32-bit
-// word (Wide32) or a 64-bit word (Wide16, Wide8). What is below it there is undefined.
+// Spread: native windows and those of 4- and 8-byte elements stay as they are, but that 4-byte
+// elements may go to 64-bit lanes. Element i of the others goes to the top bytes of lane i, which
+// is a 32-bit word (Wide32) or a 64-bit word (Wide16, Wide8). What is below it there is undefined.
 `default_nettype none
 
 module weft_nmc_rot
@@ -25,8 +25,8 @@ module weft_nmc_rot
 (
     input  wire               clk_i,
     input  wire               rst_i,
-    // A step: emit_i asks for the window at at_i of the beat before and beat_i, push_i then makes beat_i
-    // the beat before.
+    // A step: emit_i asks for the window at at_i of the beat before and beat_i, push_i then makes
+    // beat_i the beat before.
     input  wire               push_i,
     input  wire               emit_i,
     input  wire offs_t        at_i,
@@ -118,7 +118,8 @@ module weft_nmc_rot
     if (push_i) older_q <= beat_i;
     if (emit_i) begin
       automatic beat_t mask = newer(at_i);
-      automatic beat_t merged = (down_64(beat_i, at_i[6]) & mask) | (down_64(older_q, at_i[6]) & ~mask);
+      automatic beat_t merged = (down_64(beat_i, at_i[6]) & mask) |
+                                (down_64(older_q, at_i[6]) & ~mask);
       turned_q <= down_16(merged, at_i[5:4]);
       at_q     <= at_i[3:0];
     end

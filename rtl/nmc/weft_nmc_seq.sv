@@ -3,12 +3,12 @@
 // Sequencer of the reducer: takes passes and the beats of the sources, and sends one step a cycle
 // through rotators and lanes, pass after pass without a gap.
 //
-// Passes and source beats in by valid/ready. Nothing behind it can be stalled: the step that completes
-// a result beat is taken only with a credit for a place in the write buffer (credit_i gives one back).
-// Where a source starts in the middle of a beat, its pass may cost one step more, which only fills the
-// rotators. A pass waits where its results would overtake those of the pass before, or where it would
-// read a place of the accumulator that this has not yet written.
-// A read error is carried from the step that takes the beat to the job's last step.
+// Passes and source beats in by valid/ready. Nothing behind it can be stalled: the step that
+// completes a result beat is taken only with a credit for a place in the write buffer (credit_i
+// gives one back). Where a source starts in the middle of a beat, its pass may cost one step more,
+// which only fills the rotators. A pass waits where its results would overtake those of the pass
+// before, or where it would read a place of the accumulator that this has not yet written. A read
+// error is carried from the step that takes the beat to the job's last step.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -52,14 +52,16 @@ module weft_nmc_seq
     output lane_cmd_t           lane_cmd_o,
     output lane_tag_t           lane_tag_o,
     output logic [63:0]         lane_scalar_o,
-    // A job is at work. Why no step is taken; both low when there is none, or it waits for the lanes.
+    // A job is at work. Why no step is taken; both low when there is none, or it waits for the
+    // lanes.
     output logic                active_o,
     output logic                stall_read_o,
     output logic                stall_write_o
 );
 
   localparam int unsigned CreditW = $clog2(Credits + 1);
-  // How long before other results those of products and of the other floats come out of their lanes.
+  // How long before other results those of products and of the other floats come out of their
+  // lanes.
   localparam lane_wait_t FloatLater = lane_wait_t'(FloatLatency - IntLatency);
   localparam lane_wait_t MulLater = lane_wait_t'(FloatMulLatency - IntLatency);
 
@@ -96,8 +98,8 @@ module weft_nmc_seq
   logic               err_q;     // a beat taken for this job carried an error
   logic               ended_q;   // the pass before was its job's last one
 
-  // Waiting for the lanes: a step of another class must not overtake the steps so far, and the first
-  // step of a pass comes when the pass before has left the accumulator ready for it.
+  // Waiting for the lanes: a step of another class must not overtake the steps so far, and the
+  // first step of a pass comes when the pass before has left the accumulator ready for it.
   lane_wait_t out_q, acc_q;
   logic       whole_ok_q, float_ok_q, acc_ok_q;
   wire        class_ok = (pass_q.cmd.which == LaneWhole) ? whole_ok_q :
@@ -125,10 +127,11 @@ module weft_nmc_seq
   assign stall_read_o  = active_q && !data_ok;
   assign stall_write_o = active_q && data_ok && !fill_q && go && whole_q && !credit_q;
 
-  // Whether the window behind the one at `at` takes a beat: window_takes() of where it starts, without
-  // adding. It is the first of its beat if this one is the last, and the last if this one is that but
-  // for the lowest bit, which `flip` turns over.
-  function automatic logic takes_next(nmc_turn_t turn, offs_t at, offs_t mask, offs_t flip, logic last);
+  // Whether the window behind the one at `at` takes a beat: window_takes() of where it starts,
+  // without adding. It is the first of its beat if this one is the last, and the last if this one
+  // is that but for the lowest bit, which `flip` turns over.
+  function automatic logic takes_next(nmc_turn_t turn, offs_t at, offs_t mask, offs_t flip,
+                                      logic last);
     return last ? turn.last : turn.on && ((at | mask) ^ flip) == '1;
   endfunction
 
@@ -151,8 +154,8 @@ module weft_nmc_seq
     return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1(p.layout) || (last && p.ends));
   endfunction
 
-  // Cycles between the last step of a pass and the next pass, which reads what it wrote: a result can be
-  // read two cycles behind the one in which the lanes show it.
+  // Cycles between the last step of a pass and the next pass, which reads what it wrote: a result
+  // can be read two cycles behind the one in which the lanes show it.
   function automatic lane_wait_t acc_wait(nmc_pass_t p);
     lane_wait_t all;
     all = lane_latency(p.cmd.which) + lane_wait_t'(2);
@@ -164,7 +167,8 @@ module weft_nmc_seq
     return (which == LaneMul) ? MulLater : (which == LaneFloat) ? FloatLater : '0;
   endfunction
 
-  offs_t mask_q, step_q, flip_a_q, flip_b_q;  // bytes of a window, less one or modulo a beat; see takes_next
+  // Bytes of a window, less one or modulo a beat; see takes_next.
+  offs_t mask_q, step_q, flip_a_q, flip_b_q;
   offs_t load_step, load_mask;
 
   assign load_mask = ~(offs_t'('1) << pass.layout.window);
@@ -297,7 +301,8 @@ module weft_nmc_seq
 
   `WEFT_ASSERT(CreditsInRange, credits_q <= CreditW'(Credits));
   `WEFT_NEXT(CreditIsOne, 1'b1, credit_q == (credits_q != '0));
-  `WEFT_IMPLIES(ChunkFits, active_q && (pass_q.cmd.to_acc || pass_q.cmd.to_kept || pass_q.cmd.use_acc),
+  `WEFT_IMPLIES(ChunkFits,
+                active_q && (pass_q.cmd.to_acc || pass_q.cmd.to_kept || pass_q.cmd.use_acc),
                 pass_q.steps <= steps_t'(ChunkSteps));
 
 endmodule

@@ -107,7 +107,8 @@ module weft_me_bench
   assign {req_sem, req_value} = {req.sem, req.value};
   assign {req_laddr, req_raddr, req_rkey, req_len} = {req.laddr, req.raddr, req.rkey, req.len};
   assign {nmc_tag, nmc_dtype, nmc_to, nmc_redop} = {nmc.tag, nmc.dtype, nmc.to, nmc.redop};
-  assign {nmc_flags, nmc_nsrc, nmc_own} = {nmc.propagate_nan, nmc.saturate, nmc.exact, nmc.nsrc, nmc.own};
+  assign {nmc_flags, nmc_nsrc, nmc_own} =
+      {nmc.propagate_nan, nmc.saturate, nmc.exact, nmc.nsrc, nmc.own};
   assign {nmc_src0, nmc_src1, nmc_stride} = {nmc.src0, nmc.src1, nmc.stride};
   assign {nmc_dst, nmc_len, nmc_scalar} = {nmc.dst, nmc.len, nmc.scalar};
   assign {trace_issue, trace_subgraph, trace_entry, trace_opcode} =
