@@ -37,7 +37,7 @@ help:
 	@echo '  make test                    every test'
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
-	@echo '  make formal                  model-check the transport, the long searches (M=NO_W2: one run, told in words)'
+	@echo '  make formal                  model-check the transport, the long searches (M=NO_W2: one run, told in words); prove the reducer'
 	@echo '  make mutants T=ref           put known mistakes into the sources: do the tests find them?'
 	@echo '  make fuzz                    libFuzzer on the parser and the endpoint, a minute each'
 	@echo '  make wave T="fifo: data*"     open the waves of a test in GTKWave'
@@ -82,8 +82,10 @@ test:
 	@'$(PYTHON)' sw/tools/runtests.py "$$T"
 
 formal:
-	$(SETUP) sim test
+	$(SETUP) sim test synth
 	@'$(PYTHON)' tests/formal/formal.py $(M)
+	$(if $(M),,@sw/tools/build.sh wire_gen)
+	$(if $(M),,@'$(PYTHON)' tests/formal/prove.py)
 
 mutants:
 	$(SETUP) sim test

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves the properties of rtl/ beside this file, by induction; what they say is in docs/formal.md.
+
+    prove.py             every proof and every mistake, as a table (part of make formal)
+    prove.py NAME...     these
+
+A proof is a module of assumptions and assertions around a block. It is proved for any length of time:
+the assertions hold from reset on, and after one more cycle if they held in the one before; there is no
+bound but the size of types that `edits` narrows. A mistake is an edit of the block. It counts as found
+only if a run from reset exists that breaks the assertion it names, all others taken out: that induction
+fails proves nothing.
+"""
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
+sys.path.insert(0, os.path.join(ROOT, "sw/tools"))
+import flist  # noqa: E402
+
+PROVED = "proved"
+LIMIT = 600  # seconds of one solver call
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    name: str
+    top: str
+    edits: tuple = ()    # (file, old, new), `old` stands there exactly once
+    breaks: str = ""     # with a mistake in `edits`: the assertion that it must break
+    steps: int = 1       # with a mistake: cycles from reset that are searched
+
+
+def edited(edits):
+    """Texts of the files that `edits` changes; ValueError if one does not fit."""
+    texts = {}
+    for name, old, new in edits:
+        if name not in texts:
+            with open(os.path.join(ROOT, name), encoding="utf-8") as handle:
+                texts[name] = handle.read()
+        count = texts[name].count(old)
+        if count != 1:
+            raise ValueError(f"{name} has {count} times, expected once: {old!r}")
+        texts[name] = texts[name].replace(old, new)
+    return texts
+
+
+def sources(proof, folder):
+    """The files of the reducer, those that are edited as copies in `folder`, and the proof."""
+    found = flist.expand(["rtl/nmc/nmc.f"], BUILD)
+    for name, text in edited(proof.edits).items():
+        copy = os.path.join(folder, os.path.basename(name))
+        with open(copy, "w", encoding="utf-8") as handle:
+            handle.write(text)
+        found.files[found.files.index(os.path.join(ROOT, name))] = copy
+    found.files.append(os.path.join(HERE, "rtl", proof.top + ".sv"))
+    return found
+
+
+def child(proof, folder):
+    """In a process of its own, because Yosys prints and may end it: reads the design and searches."""
+    import slang  # needs pyosys, which prints while it loads
+    design = slang.read(proof.top, sources(proof, folder), ignore_assertions=False)
+    only = (f"select -assert-count 1 t:$assert c:{proof.breaks} %i",
+            f"delete t:$assert c:{proof.breaks} %d", "opt_clean") if proof.breaks else ()
+    # There is one clock and nothing else, so an assertion at its edge is one on the state before it.
+    for command in ("proc", "flatten", "setparam -set TRG_ENABLE 0 t:$check", "chformal -lower", *only, "opt -full",
+                    "memory_map -formal", "setundef -undriven -anyseq", "opt -full"):
+        design.run_pass(command)
+    search = "-tempinduct-baseonly " if proof.breaks else ""
+    design.run_pass(f"sat -tempinduct {search}-prove-asserts -set-assumes -maxsteps {proof.steps} -timeout {LIMIT}")
+
+
+def execute(proof):
+    """What came out: PROVED, or in words why not."""
+    folder = os.path.join(BUILD, "formal", proof.name)
+    os.makedirs(folder, exist_ok=True)
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), "--child", proof.name], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    with open(os.path.join(folder, "log"), "w", encoding="utf-8") as handle:
+        handle.write(done.stdout)
+    return verdict(done.stdout)
+
+
+def verdict(log):
+    if "Induction step proven: SUCCESS!" in log and "Base case for induction length 1 proven." in log:
+        return PROVED
+    cycle = len(re.findall(r"^Base case for induction length \d+ proven\.", log, re.M)) + 1
+    if "model found for base case: FAIL!" in log:
+        return f"broken in cycle {cycle}"
+    if "Induction step failed." in log:
+        return "not inductive"
+    if "Reached maximum number of time steps" in log:
+        return "nothing found"
+    return "did not end: " + (log.strip().splitlines() or ["no output"])[-1]
+
+
+def problem(proof, result):
+    """Why the result is not what was expected, or ""."""
+    if proof.breaks:
+        return "" if result.startswith("broken in cycle") else f"expected a run that breaks it, got '{result}'"
+    return "" if result == PROVED else f"expected '{PROVED}', got '{result}'"
+
+
+# -- Small types: what the write engine does with addresses, lengths and strobes depends on their sizes only
+# through these. A beat has 4 bytes, a page 4 beats, a job up to 7 beats at any of 16 beat addresses.
+PACKAGE = "rtl/nmc/weft_nmc_pkg.sv"
+WRITE = "rtl/nmc/weft_nmc_write.sv"
+NARROW = (
+    ("rtl/pkg/weft_pkg.sv", "NmcW = 1024;", "NmcW = 32;"),
+    (PACKAGE, "BeatAddrW = 64 - OffsW;", "BeatAddrW = 4;"),
+    (PACKAGE, "PageW = 12 - OffsW;", "PageW = 2;"),
+    (PACKAGE, "LenW = 33 - OffsW;", "LenW = 3;"),
+    (PACKAGE, "NmcJobs = 32;", "NmcJobs = 2;"),
+    (PACKAGE, "JobW = $clog2(NmcJobs);", "JobW = 14;"),
+    (WRITE, "9'(m_axi_awaddr[11:OffsW])", "9'(m_axi_awaddr[OffsW+:PageW])"),
+)
+
+
+def write_mistake(name, breaks, old, new):
+    return Proof(name, "weft_proof_write", NARROW + ((WRITE, old, new),), breaks, steps=14)
+
+
+PROOFS = [
+    Proof("write", "weft_proof_write", NARROW),
+    write_mistake("write-first-byte", "NoByteOutside", "OffsW'(i) >= first", "OffsW'(i) + 1'b1 >= first"),
+    write_mistake("write-last-byte", "EveryByteInside", "OffsW'(i) <= last", "OffsW'(i) < last"),
+    write_mistake("write-early", "JobsInOrder", "wire start = next_valid_q && (!active_q || ends);",
+                  "wire start = next_valid_q && (!active_q || (beat_valid_i && left_q == beats_t'(2)));"),
+    write_mistake("write-address", "AddressIsItsOwn", "addr_q  <= addr_q + 1'b1;", "addr_q  <= addr_q + 2'd2;"),
+    write_mistake("write-page", "InsidePage", "(left_q > beats_t'(to_page)) ? to_page : PageW'(left_q - 1'b1)",
+                  "PageW'(left_q - 1'b1)"),
+    write_mistake("write-wlast", "LastIsItsOwn", "{last_q || page_end, strb, beat_data_i}",
+                  "{last_q, strb, beat_data_i}"),
+    write_mistake("write-read-error", "NothingAfterError", "wire mute = mute_q || beat_err_i;",
+                  "wire mute = mute_q;"),
+    write_mistake("write-error", "NothingAfterError", "if (b_err_i && b_err_idx_i == idx_q) mute_q <= 1'b1;", ""),
+    write_mistake("write-error-stays", "EveryByteInside", "mute_q  <= 1'b0;", "mute_q  <= mute;"),
+    write_mistake("write-data-early", "DataBehindAddress",
+                  "wire w_ok = lead_q > LeadW'(1) || (lead_q == LeadW'(1) && m_axi_awvalid);",
+                  "wire w_ok = 1'b1;"),
+]
+
+
+def main():
+    if sys.argv[1:2] == ["--child"]:
+        proof = {proof.name: proof for proof in PROOFS}[sys.argv[2]]
+        return child(proof, os.path.join(BUILD, "formal", proof.name))
+    wanted = sys.argv[1:]
+    proofs = {proof.name: proof for proof in PROOFS}
+    for name in wanted:
+        if name not in proofs:
+            print(f"prove.py: no proof is called '{name}'; expected one of: {' '.join(proofs)}", file=sys.stderr)
+            return 2
+    failed = 0
+    print(f"{'proof':22} {'module':20} {'s':>6}  result", flush=True)
+    for proof in [proofs[name] for name in wanted] or PROOFS:
+        begin = time.monotonic()
+        result = execute(proof)
+        why = problem(proof, result)
+        failed += bool(why)
+        print(f"{proof.name:22} {proof.top:20} {time.monotonic() - begin:6.0f}  {why or result}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
