@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the reducer refuses by the looks of a request: its types, operation, flags and sources
-// (weft_math_pkg), then what these lanes do not serve, then its alignment. Combinational. Addresses
-// that run over the end of the address space are weft_nmc_decode's part.
-//
-// These lanes serve every float but fp64, and of the integers int32 with sum, max and min; bits of
-// every type but the MX blocks are copied. Without Products there is no PROD, AVG and PREMUL_SUM.
+// What the reducer refuses by the looks of a request: what weft_math_pkg says of its types, operation,
+// flags and sources, then its alignment. Combinational. Addresses that run over the end of the address
+// space are weft_nmc_decode's part. Without Products there is no PROD, AVG and PREMUL_SUM of floats.
 `default_nettype none
 
 module weft_nmc_check
@@ -18,8 +15,6 @@ module weft_nmc_check
     input  wire nmc_req_t req_i,
     output err_e          status_o
 );
-
-  localparam math_parts_t Parts = MathServed;
 
   // The low bits that an address or length must not have, by the size of the element.
   function automatic logic [2:0] unit(dtype_e t);
@@ -43,25 +38,17 @@ module weft_nmc_check
   };
 
   wire one = req_i.nsrc == 8'd1;
-  wire same = req_i.dtype == req_i.to;
-  wire floats = kind_of(req_i.dtype) == KindFloat;
-  wire product = req_i.redop inside {RedProd, RedAvg, RedPremulSum};
-  wire scaled = req_i.redop inside {RedAvg, RedPremulSum};
-  wire copies = same && (req_i.redop == RedCopy || (one && !scaled));
-  wire type_served = copies || (req_i.dtype == DtInt32 && same) ||
-      (floats && req_i.dtype != DtFloat64 && req_i.to != DtFloat64);
-  wire redop_served = copies || req_i.redop inside {RedSum, RedMax, RedMin, RedCopy} ||
-      (floats && product && Products);
+  wire product = kind_of(req_i.dtype) == KindFloat && !copies(math) &&
+      req_i.redop inside {RedProd, RedAvg, RedPremulSum};
 
   wire [2:0] source_bits = req_i.src0[2:0] | (one ? 3'd0 : req_i.src1[2:0] | req_i.stride[2:0]);
   wire [2:0] result_bits = req_i.dst[2:0] | req_i.len[2:0];
   wire aligned = (source_bits & unit(req_i.dtype)) == '0 && (result_bits & unit(req_i.to)) == '0;
 
   always_comb begin
-    status_o = math_error(math, Parts);
+    status_o = served_error(math);
     if (status_o == ErrOk) begin
-      if (!type_served) status_o = ErrBadType;
-      else if (!redop_served) status_o = ErrBadRedop;
+      if (product && !Products) status_o = ErrBadRedop;
       else if (!aligned) status_o = ErrBadAlign;
     end
   end

@@ -364,10 +364,26 @@ module weft_nmc_float
   logic             mover6_q [Lanes];  // beyond all
   logic [3:0]       mkind6_q [Lanes];
 
+  logic [Lanes-1:0] live1_q;
+  logic [Lanes-1:0] live_q     [2:FloatLatency];
+  logic [Lanes-1:0] mul_live_q [2:MulStages+1];
+  logic [FloatLatency:3] invalid_q;
+
   // Last stage first, with blocking assignments: each stage reads what the one before left at the
   // last edge, and nobody outside reads these arrays. So they are the registers that non-blocking
   // assignments would give, but the simulator keeps no second copy of them and loops stay loops.
   always_ff @(posedge clk_i) begin
+    // Flags of what the last edge left, so before the stages below change it.
+    if (rst_i) begin
+      invalid_q <= '0;
+      flags_o   <= '0;
+    end else begin
+      invalid_q <= {invalid_q[FloatLatency-1:3], valid_q[2] && (invalid2_q & live_q[2]) != '0};
+      flags_o.invalid  <= invalid_q[FloatLatency];
+      flags_o.overflow <= valid_o && (over8_q & live_q[FloatLatency]) != '0;
+      flags_o.inexact  <= valid_o && ((over8_q | lost8_q) & live_q[FloatLatency]) != '0;
+    end
+
     if (valid_q[7]) begin
       automatic logic [Lanes*32-1:0] res;
       automatic back_t back = back_q[7];
@@ -673,10 +689,6 @@ module weft_nmc_float
 
   // ---- flags ------------------------------------------------------------------------------------
   // Marks of live lanes and what was invalid, beside the lanes; index = stage.
-  logic [Lanes-1:0] live1_q;
-  logic [Lanes-1:0] live_q     [2:FloatLatency];
-  logic [Lanes-1:0] mul_live_q [2:MulStages+1];
-  logic [FloatLatency:3] invalid_q;
 
   always_ff @(posedge clk_i) begin
     live1_q   <= live_i;
@@ -684,15 +696,6 @@ module weft_nmc_float
     for (int unsigned i = 3; i <= FloatLatency; i++) live_q[i] <= live_q[i-1];
     mul_live_q[2] <= live1_q;
     for (int unsigned i = 3; i <= MulStages + 1; i++) mul_live_q[i] <= mul_live_q[i-1];
-    if (rst_i) begin
-      invalid_q <= '0;
-      flags_o   <= '0;
-    end else begin
-      invalid_q <= {invalid_q[FloatLatency-1:3], valid_q[2] && (invalid2_q & live_q[2]) != '0};
-      flags_o.invalid  <= invalid_q[FloatLatency];
-      flags_o.overflow <= valid_o && (over8_q & live_q[FloatLatency]) != '0;
-      flags_o.inexact  <= valid_o && ((over8_q | lost8_q) & live_q[FloatLatency]) != '0;
-    end
   end
 
   `WEFT_ASSERT(NoCollision, !(merge && v1_q && !mul_in));
