@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the reducer refuses by the looks of a request: what weft_math_pkg says of its types, operation,
-// flags and sources, then its alignment. Combinational. Addresses that run over the end of the address
-// space are weft_nmc_decode's part. Without Products there is no PROD, AVG and PREMUL_SUM of floats.
+// What the reducer refuses by the looks of a request: what weft_math_pkg says of its types,
+// operation, flags and sources, then its alignment. Combinational. Addresses that run over the end
+// of the address space are weft_nmc_decode's part. Without Products there is no PROD, AVG and
+// PREMUL_SUM of floats.
 `default_nettype none
 
 module weft_nmc_check

@@ -364,6 +364,7 @@ module weft_nmc_float
   logic             mover6_q [Lanes];  // beyond all
   logic [3:0]       mkind6_q [Lanes];
 
+  // Beside the lanes, index = stage: marks of live ones, and what was invalid.
   logic [Lanes-1:0] live1_q;
   logic [Lanes-1:0] live_q     [2:FloatLatency];
   logic [Lanes-1:0] mul_live_q [2:MulStages+1];
@@ -686,9 +687,6 @@ module weft_nmc_float
       end
     end
   end
-
-  // ---- flags ------------------------------------------------------------------------------------
-  // Marks of live lanes and what was invalid, beside the lanes; index = stage.
 
   always_ff @(posedge clk_i) begin
     live1_q   <= live_i;

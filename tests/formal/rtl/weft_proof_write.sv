@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What weft_nmc_write promises, as assertions about it and assumptions about who uses it. Proved for
-// small types (docs/formal.md): the runner narrows the packages and makes JobW as wide as ghost_t.
+// What weft_nmc_write promises, as assertions about it and assumptions about who uses it. Proved
+// for small types (docs/formal.md): the runner narrows the packages and makes JobW as wide as
+// ghost_t.
 //
-// Ghost state: the write engine hands the index of a job through without looking at it, so the index
-// that the proof gives a job is its number and a copy of its fields. note_idx_o then tells for each beat
-// which job the engine takes it for. That jobs come in order, each with its number of beats, is proved;
-// what the beats of a job have to look like is worked out here, from bytes.
+// Ghost state: the write engine hands the index of a job through without looking at it, so the
+// index that the proof gives a job is its number and a copy of its fields. note_idx_o then tells
+// for each beat which job the engine takes it for. That jobs come in order, each with its number of
+// beats, is proved; what the beats of a job have to look like is worked out here, from bytes.
 //
-// One beat and one burst, any ones (pick_*_i are free), are followed to the AXI channels: how many are
-// ahead of it is counted when it is pushed, and it is compared when none is left.
+// One beat and one burst, any ones (pick_*_i are free), are followed to the AXI channels: how many
+// are ahead of it is counted when it is pushed, and it is compared when none is left.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -122,8 +123,8 @@ module weft_proof_write
   wire             ends = beat_valid_i && n_q == job.beats - 1'b1;
   wire             burst_starts = beat_valid_i && (n_q == '0 || addr[PageW-1:0] == '0);
   wire             burst_ends = beat_valid_i && (n_q == job.beats - 1'b1 || addr[PageW-1:0] == '1);
-  logic [7:0]      burst_left_q;  // beats of the begun burst that are still to be pushed, by its length
-  logic [7:0]      len;           // beats - 1 of a burst that starts here: as far as job and page go
+  logic [7:0]      burst_left_q;  // beats of the begun burst still to be pushed, by its length
+  logic [7:0]      len;           // beats - 1 of a burst from here: as far as job and page go
   beats_t          behind;
   always_comb begin
     behind = job.beats - 1'b1 - n_q;
@@ -238,7 +239,8 @@ module weft_proof_write
       if (take_burst) burst_q <= 1'b1;
       if (burst_is_here && aw_done) burst_gone_q <= 1'b1;
       if (!burst_gone_q && !burst_is_here)
-        bursts_ahead_q <= bursts_ahead_q + 8'(burst_starts && !burst_q && !take_burst) - 8'(aw_done);
+        bursts_ahead_q <= bursts_ahead_q + 8'(burst_starts && !burst_q && !take_burst) -
+                          8'(aw_done);
     end
   end
 
@@ -293,7 +295,8 @@ module weft_proof_write
   `WEFT_ASSERT(QueueIsRing, u_write.u_jobs.wr_addr_q - u_write.u_jobs.rd_addr_q == JobQW'(queued));
   `WEFT_ASSERT(QueueShowsOldest, u_write.u_jobs.gen_lut.valid_q == (queued != '0));
   `WEFT_ASSERT(QueueHoldsJobs, queue_ok);
-  `WEFT_IMPLIES(NextIsJob, next, is_ghost(u_write.next_q) && seq_of(u_write.next_q) == oldest_queued - 1'b1);
+  `WEFT_IMPLIES(NextIsJob, next,
+                is_ghost(u_write.next_q) && seq_of(u_write.next_q) == oldest_queued - 1'b1);
   `WEFT_IMPLIES(ActiveIsJob, active, job.beats != '0 && n_q < job.beats &&
                 (job.beats != beats_t'(1) || job.first <= job.last) &&
                 job.seq == oldest_queued - 1'b1 - SeqW'(next));
@@ -315,7 +318,8 @@ module weft_proof_write
   always_comb begin
     masks_ok = 1'b1;
     for (int unsigned i = 0; i < NmcBytes; i++)
-      masks_ok &= u_write.from_q[i] == (i >= 32'(job.first)) && u_write.to_q[i] == (i <= 32'(job.last));
+      masks_ok &= u_write.from_q[i] == (i >= 32'(job.first)) &&
+                    u_write.to_q[i] == (i <= 32'(job.last));
   end
   `WEFT_IMPLIES(MasksOfJob, active, masks_ok);
   wire open = n_q != '0 && addr[PageW-1:0] != '0;  // the next beat is of a burst that has begun
