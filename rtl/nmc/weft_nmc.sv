@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Near-memory reducer: dst = src0 op src1, or a copy of src0, on 1024-bit beats.
+// Near-memory reducer: dst = source 0 op source 1 op ..., 1 to 64 sources, on 1024-bit beats.
 //
-// Types fp32, bf16, int32; operations sum, max, min of two sources, copy of one. One beat (128
-// bytes) of result a cycle, whatever the alignments. Requests and completions by valid/ready;
-// completions come in order, after the last write response. Requests overlap: the reads of the next
-// ones run while the previous drains, so a request must not read what an uncompleted one writes
-// (the engine's dependencies see to that). src0 or src1 may equal dst, or lie above it and overlap.
-// A memory error ends the request with ErrMemError; its bursts are finished, without strobes from
-// the error on. Checks no regions. Docs: docs/nmc.md.
+// One beat (128 bytes) of result a cycle for two sources of one type, K - 1 cycles for K, whatever
+// the alignments; weft_math_pkg and weft_nmc_check say which types and operations are served.
+// Requests and completions by valid/ready; completions come in order, after the last write
+// response. Requests overlap: the reads of the next ones run while the previous drains, so a
+// request must not read what an uncompleted one writes (the engine's dependencies see to that). A
+// source may equal dst, or lie above it and overlap. A memory error ends the request with
+// ErrMemError; its bursts are finished, without strobes from the error on. Checks no regions.
+// Docs: docs/nmc.md.
 `default_nettype none
 `include "weft_assert.svh"
 
