@@ -17,7 +17,9 @@ using weft::wire::WqeOp;
 
 constexpr int kNone = -1;                         // no dependency
 constexpr std::uint64_t kSliceBytes = 16 * 1024;  // a slice is not smaller: below, per-entry work would show
-constexpr int kMaxSlices = 4;                     // enough to hide the reduction behind the wire
+// The fold of the last slice is behind all that the wire has brought, so a slice should be small; but each
+// has its own messages.
+constexpr int kMaxSlices = 8;
 
 std::uint64_t round_up(std::uint64_t x, std::uint64_t to) {
   return (x + to - 1) / to * to;
