@@ -6,9 +6,9 @@
 // that completes it. A native step makes a whole beat: word w of it is word w of the fp32 or
 // integer lanes; of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1,
 // half w, byte 2w}, the top byte of each. A wide step makes 128 B or a power of two below, at place
-// `phase` of the beat, out of the top bytes of the 32- or 64-bit words that spread gave its
-// elements to. Flags come one cycle behind their result; a job's are those of all its steps, also
-// of steps to the accumulator.
+// `phase` of the beat, out of the top bytes of the 32-bit words, or of the lower halves of 64-bit
+// words, that spread gave its elements to. Flags come one cycle behind their result; a job's are
+// those of all its steps, also of steps to the accumulator.
 `default_nettype none
 
 module weft_nmc_gather
@@ -61,10 +61,10 @@ module weft_nmc_gather
     return y;
   endfunction
 
-  // The top halves of 64-bit words, repeated.
-  function automatic beat_t upper_halves(beat_t x);
+  // The lower halves of 64-bit words, repeated.
+  function automatic beat_t lower_halves(beat_t x);
     beat_t y;
-    for (int unsigned w = 0; w < Words; w++) y[32*w+:32] = x[64*(w%(Words/2))+32+:32];
+    for (int unsigned w = 0; w < Words; w++) y[32*w+:32] = x[64*(w%(Words/2))+:32];
     return y;
   endfunction
 
@@ -77,7 +77,7 @@ module weft_nmc_gather
       Native: return tag.layout.parts ? of_parts(wide, half, bytes, tag.layout.to) : wide;
       Wide32: return from_32(wide, tag.layout.to);
       // Sixteen 64-bit words of which half is wanted are 32-bit words, in two copies.
-      default: return (tag.layout.to == 2'd3) ? x : from_32(upper_halves(x), tag.layout.to);
+      default: return (tag.layout.to == 2'd3) ? x : from_32(lower_halves(x), tag.layout.to);
     endcase
   endfunction
 

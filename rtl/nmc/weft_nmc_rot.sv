@@ -14,9 +14,9 @@
 // Two registered stages, no handshake: a step in cycle t shows its window in cycle t+2. A rotation
 // by 64 and the merge are one 4:1 multiplexer, so merging costs no logic.
 //
-// Spread: native windows and those of 4- and 8-byte elements stay as they are, but that 4-byte
-// elements may go to 64-bit lanes. Element i of the others goes to the top bytes of lane i, which
-// is a 32-bit word (Wide32) or a 64-bit word (Wide16, Wide8). What is below it there is undefined.
+// Spread: native windows and those of elements as wide as their lanes stay as they are. Element i
+// of the others goes to the top bytes of lane i, which is a 32-bit word (Wide32) or the lower half
+// of a 64-bit word (Wide16, Wide8). What is beside it there is undefined.
 `default_nettype none
 
 module weft_nmc_rot
@@ -95,9 +95,9 @@ module weft_nmc_rot
     beat_t y;
     y = x;
     for (int unsigned i = 0; i < Words / 2; i++) begin
-      if (size == 2'd2) y[64*i+32+:32] = x[32*i+:32];
-      if (size == 2'd1) y[64*i+48+:16] = x[16*i+:16];
-      if (size == 2'd0) y[64*i+56+:8] = x[8*i+:8];
+      if (size == 2'd2) y[64*i+:32] = x[32*i+:32];
+      if (size == 2'd1) y[64*i+16+:16] = x[16*i+:16];
+      if (size == 2'd0) y[64*i+24+:8] = x[8*i+:8];
     end
     return y;
   endfunction
