@@ -175,7 +175,7 @@ module weft_cpu_m
         nsrc: fetched.nsrc,
         own: fetched.own
     };
-    if (math_we_q) maths[math_line_q] <= {common_align(math_q), served_error(math_q)};
+    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, MathServed)};
   end
 
   always_ff @(posedge clk_i) begin

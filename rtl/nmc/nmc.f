@@ -6,6 +6,7 @@ rtl/pkg/weft_pkg.sv
 rtl/pkg/weft_math_pkg.sv
 rtl/nmc/weft_nmc_pkg.sv
 rtl/nmc/weft_nmc_float.sv
+rtl/nmc/weft_nmc_double.sv
 rtl/nmc/weft_nmc_int.sv
 rtl/nmc/weft_nmc_acc.sv
 rtl/nmc/weft_nmc_lanes.sv

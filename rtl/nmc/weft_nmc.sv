@@ -21,7 +21,7 @@ module weft_nmc
     parameter int unsigned ReadDepth = 512,  // beats a source may have in flight and waiting
     parameter int unsigned WriteDepth = 32,  // beats between lanes and write channel
     parameter int unsigned QueueDepth = 8,   // requests waiting in front
-    parameter bit          Products   = 1'b1 // PROD, AVG and PREMUL_SUM of floats
+    parameter bit          Products   = 1'b1 // PROD, AVG and PREMUL_SUM
 ) (
     input  wire                  clk_i,
     input  wire                  rst_i,

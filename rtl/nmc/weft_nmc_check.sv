@@ -3,7 +3,7 @@
 // What the reducer refuses by the looks of a request: what weft_math_pkg says of its types,
 // operation, flags and sources, then its alignment. Combinational. Addresses that run over the end
 // of the address space are weft_nmc_decode's part. Without Products there is no PROD, AVG and
-// PREMUL_SUM of floats.
+// PREMUL_SUM.
 `default_nettype none
 
 module weft_nmc_check
@@ -39,15 +39,14 @@ module weft_nmc_check
   };
 
   wire one = req_i.nsrc == 8'd1;
-  wire product = kind_of(req_i.dtype) == KindFloat && !copies(math) &&
-      req_i.redop inside {RedProd, RedAvg, RedPremulSum};
+  wire product = !copies(math) && req_i.redop inside {RedProd, RedAvg, RedPremulSum};
 
   wire [2:0] source_bits = req_i.src0[2:0] | (one ? 3'd0 : req_i.src1[2:0] | req_i.stride[2:0]);
   wire [2:0] result_bits = req_i.dst[2:0] | req_i.len[2:0];
   wire aligned = (source_bits & unit(req_i.dtype)) == '0 && (result_bits & unit(req_i.to)) == '0;
 
   always_comb begin
-    status_o = served_error(math);
+    status_o = math_error(math, MathServed);
     if (status_o == ErrOk) begin
       if (product && !Products) status_o = ErrBadRedop;
       else if (!aligned) status_o = ErrBadAlign;

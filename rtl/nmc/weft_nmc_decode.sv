@@ -181,12 +181,15 @@ module weft_nmc_decode
     return bytes[32:12] + BurstsW'(bytes[11:0] != '0);
   endfunction
 
-  function automatic lane_op_e fold_of(logic copy, redop_e op);
-    if (copy) return LaneCopy;
+  function automatic int_op_e fold_of(redop_e op);
     unique case (op)
-      RedMax:  return LaneMax;
-      RedMin:  return LaneMin;
-      default: return LaneSum;
+      RedMax:  return IntMax;
+      RedMin:  return IntMin;
+      RedProd: return IntMul;
+      RedAnd:  return IntAnd;
+      RedOr:   return IntOr;
+      RedXor:  return IntXor;
+      default: return IntSum;
     endcase
   endfunction
 
@@ -196,23 +199,31 @@ module weft_nmc_decode
       DtFloat16:    return FmtFp16;
       DtFloat8E5m2: return FmtE5m2;
       DtFloat8E4m3: return FmtE4m3;
+      DtFloat64:    return FmtFp64;
       default:      return FmtFp32;
     endcase
   endfunction
 
   function automatic nmc_recipe_t recipe_of(kind_t k);
     nmc_recipe_t x;
-    logic rounds;  // the last step of the fold cannot round to the result's type
+    logic converts;  // the last step of the fold cannot round to the result's type
+    logic scaled;
+    float_fmt_e acc;
     x.copy          = k.copy;
     x.fp            = k.req.dtype[3];
-    x.product       = k.req.redop == RedProd;
-    x.premul        = k.req.redop == RedPremulSum;
-    x.avg           = k.req.redop == RedAvg;
-    x.fold          = fold_of(k.copy, k.req.redop);
+    x.fp64          = k.shape == Wide8;
+    // Integers wrap, so their sum may as well be scaled once.
+    scaled          = k.req.redop == RedPremulSum;
+    x.premul        = scaled && x.fp;
+    x.scale         = (scaled && !x.fp) || k.req.redop == RedAvg;
+    x.fold          = fold_of(k.req.redop);
     x.from          = format_of(k.req.dtype);
     x.to            = format_of(k.req.to);
-    rounds          = !x.product && float_needs_convert(x.premul ? FmtFp32 : x.from, x.to);
-    x.tail          = x.fp && (x.avg || rounds);
+    x.int_from      = int_type_t'(k.req.dtype[2:0]);
+    x.int_to        = int_type_t'(k.req.to[2:0]);
+    acc             = x.fp64 ? FmtFp64 : FmtFp32;
+    converts        = x.fold != IntMul && float_needs_convert(x.premul ? acc : x.from, x.to);
+    x.tail          = x.scale || (x.fp && converts);
     x.propagate_nan = k.req.propagate_nan;
     x.saturate      = k.req.saturate;
     return x;
@@ -241,6 +252,7 @@ module weft_nmc_decode
 
   wire form_t    form = sums_q.form;
   wire nmc_req_t req = form.kind.req;
+  wire nmc_recipe_t recipe = recipe_of(form.kind);
   wire     many = req.nsrc != 8'd1;
   wire     empty = req.len == '0;
   wire [65:0] far_last = 66'(sums_q.last1) + 66'(sums_q.reach);
@@ -248,7 +260,7 @@ module weft_nmc_decode
   wire     good = form.status == ErrOk && (empty || !over);
   wire     work = good && !empty;
   // The first source that has no other one beside it in its pass is source 1, but with premul 0.
-  wire     skips = req.redop != RedPremulSum;
+  wire     skips = !recipe.premul;
 
   always_ff @(posedge clk_i) begin
     if (req_valid_i && req_ready_o) kind_q <= kind_of(req_i);
@@ -258,9 +270,9 @@ module weft_nmc_decode
     if (sums_valid_q && job_take) begin
       work_o <= work;
       job_o <= '{
-          recipe: recipe_of(form.kind),
+          recipe: recipe,
           layout: form.layout,
-          nsrc: req.nsrc[6:0],
+          top: req.nsrc[5:0] - 1'b1,
           own: req.own[5:0],
           at0: sums_q.at0,
           at1: sums_q.at1,

@@ -3,20 +3,15 @@
 // The arithmetic of the reducer: windows of two sources in, results out, one step a cycle, with the
 // accumulator in which a result may stay for a later step.
 //
-//   wide   32 lanes of every float but fp64, one in each 32-bit word; products if Products
-//   half   32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
-//   int    integers, and copies of bits
+//   wide    32 lanes of every float but fp64, one in each 32-bit word; products if Products
+//   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
+//   double  8 lanes of fp64, and of conversions from and to it, in the lower 64-bit words
+//   int     16 lanes of 64 bits: integers of every width, and copies of bits
 //
 // No handshake; latencies are lane_latency() of the step's class, and who feeds the lanes keeps
 // results in the order of their steps (asserted) and off places of the accumulator that are still
 // to be written. Results: tag_o tells where they go; those to the accumulator are already there.
 // flags_o belongs to the result of the cycle before.
-//
-// What joins later takes the slots of the others: lanes of 64 bits (fp64, int64) work on 64-bit
-// words 2w+1:2w of a_i, b_i and wide, in Wide8 steps only on the lower eight; an element that is
-// smaller than its word comes and leaves at its top. They need a class with its latency, operand a
-// from the accumulator with use_acc, valid and result like weft_nmc_int, flags one cycle behind
-// like weft_nmc_float, and of the live lanes wide_live_i.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -58,14 +53,22 @@ module weft_nmc_lanes
 
   assign wide_b = cmd_i.use_kept ? kept : b_i;
 
-  wire in_whole = valid_i && cmd_i.which == LaneWhole;
-  wire in_wide = valid_i && cmd_i.which != LaneWhole;
+  wire in_int = valid_i && cmd_i.which == LaneInt;
+  wire in_wide = valid_i && cmd_i.which inside {LaneFloat, LaneMul};
+  wire in_double = valid_i && cmd_i.which inside {LaneDouble, LaneDoubleMul};
   wire in_half = valid_i && tag_i.layout.parts;
   wire in_byte = in_half && tag_i.layout.from == 2'd0;
 
-  logic float_valid, half_valid, byte_valid, whole_valid;
-  logic [NmcW-1:0] float_res, whole_res;
-  float_flags_t wide_flags, half_flags, byte_flags;
+  localparam int unsigned Doubles = 8;
+  logic float_valid, half_valid, byte_valid, double_valid, int_valid, int_overflow;
+  logic [NmcW-1:0] float_res, int_res;
+  logic [64*Doubles-1:0] double_res;
+  logic [Doubles-1:0] double_live;
+  float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Doubles; i++) double_live[i] = wide_live_i[2*i];
+  end
 
   weft_nmc_float #(
       .Lanes(Words),
@@ -124,30 +127,57 @@ module weft_nmc_lanes
       .flags_o (byte_flags)
   );
 
+  weft_nmc_double #(
+      .Lanes(Doubles),
+      .Mul  (Products)
+  ) u_double (
+      .clk_i,
+      .rst_i,
+      .valid_i (in_double),
+      .cmd_i   (cmd_i.flt),
+      .live_i  (double_live),
+      .a_i     (a_i[64*Doubles-1:0]),
+      .b_i     (wide_b[64*Doubles-1:0]),
+      .acc_i   (wide_acc[64*Doubles-1:0]),
+      .scalar_i,
+      .valid_o (double_valid),
+      .res_o   (double_res),
+      .flags_o (double_flags)
+  );
+
   weft_nmc_int #(
-      .Lanes(Words)
+      .Lanes(Words / 2),
+      .Mul  (Products)
   ) u_int (
       .clk_i,
       .rst_i,
-      .valid_i(in_whole),
-      .cmd_i,
+      .valid_i   (in_int),
+      .cmd_i     (cmd_i.num),
+      .live_i    (wide_live_i),
       .a_i,
       .b_i,
-      .acc_i  (wide_acc),
-      .valid_o(whole_valid),
-      .res_o  (whole_res)
+      .acc_i     (wide_acc),
+      .scalar_i,
+      .valid_o   (int_valid),
+      .res_o     (int_res),
+      .overflow_o(int_overflow)
   );
 
-  assign valid_o = float_valid || whole_valid;
-  assign wide_o  = float_valid ? float_res : whole_res;
-  assign flags_o = wide_flags | half_flags | byte_flags;
+  assign valid_o = float_valid || double_valid || int_valid;
+  assign int_flags = '{overflow: int_overflow, default: 1'b0};
+  assign flags_o = wide_flags | half_flags | byte_flags | double_flags | int_flags;
+
+  always_comb begin
+    wide_o = float_valid ? float_res : int_res;
+    if (double_valid) wide_o[64*Doubles-1:0] = double_res;
+  end
 
   // Results leave in the order of the steps, so what travels beside them is a queue.
   logic tag_here, tag_room;
 
   weft_fifo #(
       .data_t(lane_tag_t),
-      .Depth (16)
+      .Depth (32)
   ) u_tags (
       .clk_i,
       .rst_i,
@@ -179,7 +209,7 @@ module weft_nmc_lanes
       .byte_i (byte_o)
   );
 
-  `WEFT_ASSERT(NoCollision, !(float_valid && whole_valid));
+  `WEFT_ASSERT(NoCollision, $onehot0({float_valid, double_valid, int_valid}));
   `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
   `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);
   `WEFT_IMPLIES(SmallOnesTogether, half_valid || byte_valid, float_valid);

@@ -8,7 +8,8 @@
 //
 //   fold         s0 op s1,  acc op s2, ...  acc op s(K-1)
 //   premul_sum   c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...      (c: the scalar)
-//   and last     acc x c for avg; a conversion where the last step could not round to the type
+//   and last     acc x c for avg, and premul_sum of integers, which wrap;
+//                a conversion where the last step could not round to the type
 //
 // Where a chunk of full length would leave less than half of one, it is half as long: a short last
 // chunk would wait for the lanes in every pass. A chunk starts with the beat that its first window
@@ -59,9 +60,9 @@ module weft_nmc_pass
 
   // ---- what the job is made of ------------------------------------------------------------------
   wire nmc_recipe_t recipe = job_i.recipe;
-  wire one = job_i.nsrc == 7'd1;
+  wire one = job_i.top == '0;
   wire tail = recipe.tail && !one;
-  wire chunked = !one && (job_i.nsrc != 7'd2 || tail || recipe.premul);
+  wire chunked = !one && (job_i.top != 6'd1 || tail || recipe.premul);
 
   function automatic kind_e first_kind(logic is_one, logic premul);
     return is_one ? PassOne : premul ? PassScale : PassFirst;
@@ -71,7 +72,7 @@ module weft_nmc_pass
   // k of the pass; at_next is the place of source 0 or, in a fold, of source 1.
   wire skips = !one && !recipe.premul;
   wire [6:0] source = fresh_q ? 7'(skips) : source_q;
-  wire last_source = source == job_i.nsrc - 1'b1;
+  wire last_source = source == {1'b0, job_i.top};
 
   // ---- StAim ------------------------------------------------------------------------------------
   addr_t  at_a_q, at_b_q;    // first windows
@@ -144,39 +145,61 @@ module weft_nmc_pass
 
   function automatic float_op_e float_op(kind_e what);
     if (what == PassScale) return FloatMul;
-    if (what == PassOne) return (recipe.avg || recipe.premul) ? FloatMul : FloatConvert;
-    if (what == PassTail) return recipe.avg ? FloatMul : FloatConvert;
-    if (recipe.product) return FloatMul;
+    if (what == PassOne) return (recipe.scale || recipe.premul) ? FloatMul : FloatConvert;
+    if (what == PassTail) return recipe.scale ? FloatMul : FloatConvert;
     unique case (recipe.fold)
-      LaneMax: return FloatMax;
-      LaneMin: return FloatMin;
+      IntMul:  return FloatMul;
+      IntMax:  return FloatMax;
+      IntMin:  return FloatMin;
       default: return FloatSum;
     endcase
   endfunction
 
-  // The accumulator has the layout of the sources, but that of fp32 where products go in or come.
+  // The accumulator has the layout of the sources, but that of the widest where products go in or
+  // come.
   function automatic float_cmd_t float_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
+    float_fmt_e widest;
+    widest          = recipe.fp64 ? FmtFp64 : FmtFp32;
     x.op            = float_op(what);
     x.from          = recipe.from;
-    if (what == PassAdd || (what == PassTail && recipe.premul)) x.from = FmtFp32;
+    if (what == PassAdd || (what == PassTail && recipe.premul)) x.from = widest;
     x.to            = recipe.to;
-    if (!emits) x.to = (x.op == FloatMul || (recipe.avg && ends_fold)) ? FmtFp32 : x.from;
+    if (!emits) x.to = (x.op == FloatMul || (recipe.scale && ends_fold)) ? widest : x.from;
     x.propagate_nan = recipe.propagate_nan;
     x.saturate      = recipe.saturate;
     x.use_acc       = what == PassNext || what == PassAdd || what == PassTail;
-    x.scalar        = x.op == FloatMul && !recipe.product;
+    x.scalar        = x.op == FloatMul && recipe.fold != IntMul;
     x.to_acc        = !emits;
-    x.odd           = !emits && ends_fold && !recipe.avg;
+    x.odd           = !emits && ends_fold && !recipe.scale;
     return x;
+  endfunction
+
+  function automatic int_cmd_t int_cmd(kind_e what, logic emits);
+    int_cmd_t x;
+    x.op       = recipe.fold;
+    if (what == PassOne || what == PassTail) x.op = recipe.scale ? IntMul : IntCopy;
+    x.from     = recipe.int_from;
+    x.to       = recipe.int_to;
+    x.wide     = job_i.layout.shape != Native;
+    x.saturate = recipe.saturate;
+    x.use_acc  = what == PassNext || what == PassTail;
+    x.scalar   = recipe.scale && x.op == IntMul;
+    x.to_acc   = !emits;
+    return x;
+  endfunction
+
+  function automatic lane_class_e class_of(float_op_e op);
+    if (recipe.copy || !recipe.fp) return LaneInt;
+    if (op == FloatMul) return recipe.fp64 ? LaneDoubleMul : LaneMul;
+    return recipe.fp64 ? LaneDouble : LaneFloat;
   endfunction
 
   function automatic lane_cmd_t cmd_of(kind_e what, logic emits, logic ends_fold);
     lane_cmd_t x;
     x.flt      = float_cmd(what, emits, ends_fold);
-    x.which    = (recipe.copy || !recipe.fp) ? LaneWhole :
-                 (x.flt.op == FloatMul) ? LaneMul : LaneFloat;
-    x.whole    = recipe.fold;
+    x.num      = int_cmd(what, emits);
+    x.which    = class_of(x.flt.op);
     x.use_acc  = x.flt.use_acc;
     x.use_kept = what == PassAdd;
     x.to_kept  = what == PassScale && source_q != '0;
@@ -272,7 +295,7 @@ module weft_nmc_pass
   end
 
   `WEFT_HOLD(PassHolds, pass_valid_o, pass_ready_i, pass_o);
-  `WEFT_IMPLIES(SourceInRange, pass_valid_o, source_q < job_i.nsrc || kind_q == PassTail);
+  `WEFT_IMPLIES(SourceInRange, pass_valid_o, source_q <= {1'b0, job_i.top} || kind_q == PassTail);
 
 endmodule
 

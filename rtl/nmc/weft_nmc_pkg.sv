@@ -17,27 +17,18 @@ package weft_nmc_pkg;
   localparam int unsigned NmcJobs = 32;  // requests between decoder and completion
   localparam int unsigned JobW = $clog2(NmcJobs);
 
-  // Cycles from operands to result of the integer lanes.
-  localparam int unsigned IntLatency = 2;
-
   typedef logic [BeatAddrW-1:0] beat_addr_t;
   typedef logic [OffsW-1:0] offs_t;
   typedef logic [LenW-1:0] beats_t;
 
-  typedef enum logic [1:0] {
-    LaneSum  = 2'd0,
-    LaneMax  = 2'd1,
-    LaneMin  = 2'd2,
-    LaneCopy = 2'd3
-  } lane_op_e;
-
-  // ---- floating-point lanes (weft_nmc_float) ----------------------------------------------------
+  // ---- floating-point lanes (weft_nmc_float, weft_nmc_double) -----------------------------------
   typedef enum logic [2:0] {
     FmtFp32 = 3'd0,
     FmtBf16 = 3'd1,
     FmtFp16 = 3'd2,
     FmtE5m2 = 3'd3,
-    FmtE4m3 = 3'd4
+    FmtE4m3 = 3'd4,
+    FmtFp64 = 3'd5   // only in weft_nmc_double
   } float_fmt_e;
 
   typedef enum logic [2:0] {
@@ -48,7 +39,8 @@ package weft_nmc_pkg;
     FloatConvert = 3'd4   // operand a alone
   } float_op_e;
 
-  // One step; weft_nmc_float says which combinations there are.
+  // One step; weft_nmc_float says which combinations there are. Where it says 24 bits and fp32, it
+  // is 53 and fp64 in weft_nmc_double.
   typedef struct packed {
     float_op_e  op;
     float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
@@ -70,6 +62,8 @@ package weft_nmc_pkg;
   // Cycles from operands to result: products, and everything else.
   localparam int unsigned FloatLatency = 8;
   localparam int unsigned FloatMulLatency = 13;
+  localparam int unsigned DoubleLatency = 9;
+  localparam int unsigned DoubleMulLatency = 15;
 
   // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7.
   function automatic logic float_exp5(float_fmt_e fmt);
@@ -85,8 +79,42 @@ package weft_nmc_pkg;
   // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`, whose
   // exponents reach less far: it goes to the accumulator (with odd), and a conversion follows.
   function automatic logic float_needs_convert(float_fmt_e from, float_fmt_e to);
-    return (float_exp8(from) && !float_exp8(to)) || (float_exp5(from) && to == FmtE4m3);
+    if (to == FmtFp64) return 1'b0;
+    return from == FmtFp64 || (float_exp8(from) && !float_exp8(to)) ||
+           (float_exp5(from) && to == FmtE4m3);
   endfunction
+
+  // ---- integer lanes (weft_nmc_int) -------------------------------------------------------------
+  localparam int unsigned IntLatency = 8;
+
+  typedef enum logic [2:0] {
+    IntSum  = 3'd0,
+    IntMax  = 3'd1,
+    IntMin  = 3'd2,
+    IntAnd  = 3'd3,
+    IntOr   = 3'd4,
+    IntXor  = 3'd5,
+    IntCopy = 3'd6,  // of operand a
+    IntMul  = 3'd7
+  } int_op_e;
+
+  // The low bits of an integer dtype's code.
+  typedef struct packed {
+    logic       is_signed;
+    logic [1:0] size;       // log2 of the bytes
+  } int_type_t;
+
+  // One step; weft_nmc_int says which combinations there are.
+  typedef struct packed {
+    int_op_e   op;
+    int_type_t from;      // of the sources
+    int_type_t to;        // of the result
+    logic      wide;      // an element in each 32- or 64-bit word; else whole beats, to = from
+    logic      saturate;  // clamp what `to` does not have
+    logic      use_acc;   // operand a is the accumulator
+    logic      scalar;    // operand b is the scalar
+    logic      to_acc;    // the result goes to the accumulator: not converted
+  } int_cmd_t;
 
   // ---- steps ------------------------------------------------------------------------------------
   // A step takes one window of each operand through the lanes. A native step works on a whole beat
@@ -111,19 +139,26 @@ package weft_nmc_pkg;
     logic [2:0] result;  // ... and makes of the result
   } nmc_layout_t;
 
-  // Which lanes take a step; they differ in latency.
-  typedef enum logic [1:0] {
-    LaneWhole = 2'd0,  // integers, and copies of bits
-    LaneFloat = 2'd1,
-    LaneMul   = 2'd2   // products of floats
+  // Which lanes take a step, with what latency.
+  typedef enum logic [2:0] {
+    LaneInt       = 3'd0,  // integers, and copies of bits
+    LaneFloat     = 3'd1,
+    LaneMul       = 3'd2,  // products of floats
+    LaneDouble    = 3'd3,  // fp64 from or to
+    LaneDoubleMul = 3'd4
   } lane_class_e;
 
-  typedef logic [3:0] lane_wait_t;  // cycles
+  localparam int unsigned NumClasses = 5;
+
+  typedef logic [4:0] lane_wait_t;  // cycles
+  localparam lane_wait_t LaneFirst = lane_wait_t'(FloatLatency);  // the shortest latency
   function automatic lane_wait_t lane_latency(lane_class_e which);
     unique case (which)
-      LaneFloat: return lane_wait_t'(FloatLatency);
-      LaneMul:   return lane_wait_t'(FloatMulLatency);
-      default:   return lane_wait_t'(IntLatency);
+      LaneFloat:     return lane_wait_t'(FloatLatency);
+      LaneMul:       return lane_wait_t'(FloatMulLatency);
+      LaneDouble:    return lane_wait_t'(DoubleLatency);
+      LaneDoubleMul: return lane_wait_t'(DoubleMulLatency);
+      default:       return lane_wait_t'(IntLatency);
     endcase
   endfunction
 
@@ -132,8 +167,8 @@ package weft_nmc_pkg;
   // window of b or a kept product.
   typedef struct packed {
     lane_class_e which;
-    lane_op_e    whole;     // of LaneWhole
-    float_cmd_t  flt;       // of LaneFloat and LaneMul
+    int_cmd_t    num;       // of LaneInt
+    float_cmd_t  flt;       // of the others
     logic        use_acc;
     logic        use_kept;
     logic        to_acc;    // where the result goes; with neither: out
@@ -168,13 +203,15 @@ package weft_nmc_pkg;
   typedef struct packed {
     logic        copy;     // of bits
     logic        fp;       // floats, else integers
-    logic        product;  // fold by product
+    logic        fp64;     // ... with fp64 for accumulator, else fp32
     logic        premul;   // each source times the scalar first
-    logic        avg;      // the sum times the scalar last
-    logic        tail;     // an accumulator pass behind the fold: avg, or a conversion
-    lane_op_e    fold;     // else
+    logic        scale;    // the sum times the scalar last
+    logic        tail;     // an accumulator pass behind the fold: scale, or a conversion
+    int_op_e     fold;     // also of floats
     float_fmt_e  from;
     float_fmt_e  to;
+    int_type_t   int_from;
+    int_type_t   int_to;
     logic        propagate_nan;
     logic        saturate;
   } nmc_recipe_t;
@@ -184,7 +221,7 @@ package weft_nmc_pkg;
   typedef struct packed {
     nmc_recipe_t recipe;
     nmc_layout_t layout;
-    logic [6:0]  nsrc;    // 1 to 64
+    logic [5:0]  top;     // index of the last source
     logic [5:0]  own;
     addr_t       at0;     // first window of source `own` ...
     addr_t       at1;     // ... of source 0, if another one is `own` ...

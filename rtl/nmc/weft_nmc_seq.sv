@@ -60,11 +60,6 @@ module weft_nmc_seq
 );
 
   localparam int unsigned CreditW = $clog2(Credits + 1);
-  // How long before other results those of products and of the other floats come out of their
-  // lanes.
-  localparam lane_wait_t FloatLater = lane_wait_t'(FloatLatency - IntLatency);
-  localparam lane_wait_t MulLater = lane_wait_t'(FloatMulLatency - IntLatency);
-
   logic      pass_valid, load;
   nmc_pass_t pass;
 
@@ -101,9 +96,10 @@ module weft_nmc_seq
   // Waiting for the lanes: a step of another class must not overtake the steps so far, and the
   // first step of a pass comes when the pass before has left the accumulator ready for it.
   lane_wait_t out_q, acc_q;
-  logic       whole_ok_q, float_ok_q, acc_ok_q;
-  wire        class_ok = (pass_q.cmd.which == LaneWhole) ? whole_ok_q :
-                         (pass_q.cmd.which == LaneFloat) ? float_ok_q : 1'b1;
+  lane_wait_t wait_q;  // how long the pass behind this one waits
+  logic       acc_ok_q;
+  logic [NumClasses-1:0] class_ok_q;
+  wire        class_ok = class_ok_q[pass_q.cmd.which];
   wire        go = class_ok && (acc_ok_q || !first_q);
 
   logic [CreditW-1:0] credits_q;
@@ -163,8 +159,16 @@ module weft_nmc_seq
     return (p.steps[ChunkW:0] >= (ChunkW + 1)'(all)) ? '0 : all - lane_wait_t'(p.steps);
   endfunction
 
+  // How much later than the fastest lanes those of a class show a result.
   function automatic lane_wait_t later(lane_class_e which);
-    return (which == LaneMul) ? MulLater : (which == LaneFloat) ? FloatLater : '0;
+    return lane_latency(which) - LaneFirst;
+  endfunction
+
+  // Classes of which a step may be taken when results are late by so much.
+  function automatic logic [NumClasses-1:0] classes_ok(lane_wait_t out);
+    logic [NumClasses-1:0] ok;
+    for (int unsigned i = 0; i < NumClasses; i++) ok[i] = out <= later(lane_class_e'(i));
+    return ok;
   endfunction
 
   // Bytes of a window, less one or modulo a beat; see takes_next.
@@ -181,6 +185,7 @@ module weft_nmc_seq
   always_ff @(posedge clk_i) begin
     if (load) begin
       pass_q     <= pass;
+      wait_q     <= acc_wait(pass);
       left_q     <= pass.steps;
       first_q    <= 1'b1;
       fill_q     <= pass_fills;
@@ -225,20 +230,17 @@ module weft_nmc_seq
       credit_q  <= 1'b0;
       out_q      <= '0;
       acc_q      <= '0;
-      whole_ok_q <= 1'b1;
-      float_ok_q <= 1'b1;
+      class_ok_q <= '1;
       acc_ok_q   <= 1'b1;
     end else begin
       if (emit) begin
         out_q      <= later(pass_q.cmd.which);
-        whole_ok_q <= pass_q.cmd.which == LaneWhole;
-        float_ok_q <= pass_q.cmd.which != LaneMul;
-        acc_q      <= acc_wait(pass_q);
-        acc_ok_q   <= acc_wait(pass_q) == '0;
+        class_ok_q <= classes_ok(later(pass_q.cmd.which));
+        acc_q      <= wait_q;
+        acc_ok_q   <= wait_q == '0;
       end else begin
         if (out_q != '0) out_q <= out_q - 1'b1;
-        whole_ok_q <= out_q <= lane_wait_t'(1);
-        float_ok_q <= out_q <= FloatLater + 1'b1;
+        class_ok_q <= classes_ok((out_q == '0) ? '0 : out_q - 1'b1);
         if (acc_q != '0) acc_q <= acc_q - 1'b1;
         acc_ok_q <= acc_q <= lane_wait_t'(1);
       end

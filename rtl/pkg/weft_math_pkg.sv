@@ -101,22 +101,13 @@ package weft_math_pkg;
     return ErrOk;
   endfunction
 
-  // What rtl/nmc serves, and so what CPU-M lets pass: all but blocks and exact sums; beside copies,
-  // of floats all but fp64, of integers sum, maximum and minimum of int32.
+  // What rtl/nmc serves, and so what CPU-M lets pass.
   localparam math_parts_t MathServed = '{blocks: 1'b0, exact: 1'b0};
 
+  // Whether the result is the bits of the one source.
   function automatic logic copies(math_t m);
     return m.dtype == m.to && (m.redop == RedCopy ||
         (m.nsrc == 8'd1 && !(m.redop inside {RedAvg, RedPremulSum})));
-  endfunction
-
-  function automatic err_e served_error(math_t m);
-    if (math_error(m, MathServed) != ErrOk) return math_error(m, MathServed);
-    if (copies(m)) return ErrOk;
-    if (kind_of(m.dtype) == KindFloat)
-      return (m.dtype == DtFloat64 || m.to == DtFloat64) ? ErrBadType : ErrOk;
-    if (m.dtype != DtInt32 || m.to != DtInt32) return ErrBadType;
-    return (m.redop inside {RedSum, RedMax, RedMin}) ? ErrOk : ErrBadRedop;
   endfunction
 
   // Of an entry without that error: every address and the length have to be multiples of the same,

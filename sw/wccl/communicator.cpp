@@ -69,7 +69,6 @@ Result<Communicator> Communicator::create(weft::Device& device, int rank, int ra
   c.info_.incarnation = static_cast<std::uint16_t>(mix(config.seed) | 1);
   c.info_.scratch = scratch.value();
   c.info_.scratch_key = c.scratch_.key;
-  c.info_.reducer = c.reducer_ = config.reducer;
   c.info_.psn.resize(static_cast<std::size_t>(ranks));
   for (int p = 0; p < ranks; ++p)
     for (std::size_t port = 0; port < c.info_.ports.size(); ++port) {
@@ -99,7 +98,6 @@ Status Communicator::connect(std::span<const RankInfo> all) {
   for (std::size_t p = 0; p < all.size(); ++p) {
     if (all[p].rank != static_cast<int>(p))
       return Status::error(fmt::format("rank {}: entry {} is of rank {}", rank_, p, all[p].rank));
-    reducer_.whole &= all[p].reducer.whole;
     if (p == me) continue;
     // Connection p of this rank ends at connection `rank` of rank p.
     const weft::ConnectionEnd local{static_cast<std::uint16_t>(p), info_.incarnation, info_.ports,
@@ -117,7 +115,7 @@ Status Communicator::connect(std::span<const RankInfo> all) {
 }
 
 Result<PlanInfo> Communicator::describe(const Op& op, const Buffer& send, const Buffer& recv) {
-  if (std::string why = check(op, ranks_, reducer_); !why.empty()) return Status::error(std::move(why));
+  if (std::string why = check(op, ranks_); !why.empty()) return Status::error(std::move(why));
   const Sizes need = sizes(op, rank_, ranks_);
   if (need.scratch > config_.scratch_bytes)
     return Status::error(fmt::format("scratch_bytes: {}, but {} of {} elements needs {}",
@@ -210,7 +208,6 @@ Result<int> Communicator::add_plan(const Op& op, std::span<const PlanInfo> all) 
       return Status::error(fmt::format("mismatch: rank {} and rank {} give different send_counts", rank_, p));
   }
   Target t;
-  t.reducer = reducer_;
   for (std::size_t p = 0; p < all.size(); ++p) {
     t.memory.push_back(all[p].memory);
     t.conn.push_back(static_cast<std::uint16_t>(p));

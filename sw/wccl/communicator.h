@@ -33,7 +33,6 @@ struct CommConfig {
   std::uint64_t arena_bytes = 0;
   std::uint64_t scratch_bytes = 0;  // of it: the largest Sizes::scratch of any plan
   std::uint64_t seed = 1;           // start PSNs, the same at every rank
-  Reducer reducer = kRtlReducer;    // of this rank's node
   int start_psn = -1;               // >= 0: every path starts there (24 bits); for tests near the wrap
   weft::ConnectionConfig connection;
 };
@@ -45,7 +44,6 @@ struct RankInfo {
   std::vector<std::vector<std::uint32_t>> psn;  // [peer][port]: first PSN this rank sends to that peer
   std::uint64_t scratch = 0;
   std::uint32_t scratch_key = 0;
-  Reducer reducer;
 };
 
 struct PlanInfo {
@@ -131,7 +129,6 @@ class Communicator {
   CommConfig config_;
   RankInfo info_;
   weft::Region scratch_;
-  Reducer reducer_;  // what all ranks' reducers can do, once connected
   std::vector<RankInfo> all_;
   std::uint64_t arena_next_ = 0, arena_end_ = 0;
   std::vector<weft::Region> described_;  // regions of an operation that is described, not yet prepared

@@ -474,17 +474,8 @@ std::uint64_t scalar_bits(Type t, double x) {
 }
 
 namespace {
-// What the reducers cannot do, or the operation does not mean for the type.
-std::string check_reduction(const Op& op, const Reducer& reducer) {
-  const bool small_float = is_float(op.type) && op.type != Type::kFloat64;
-  if (!reducer.whole && !small_float && op.type != Type::kInt32)
-    return fmt::format(
-        "type: {} cannot be reduced by the nodes' {}, expected a float of at most 32 bits or int32",
-        name(op.type), name(op.kind));
-  const bool plain = op.redop == RedOp::kSum || op.redop == RedOp::kMax || op.redop == RedOp::kMin;
-  if (!reducer.whole && op.type == Type::kInt32 && !plain)
-    return fmt::format("redop: {} of int32 is not in the nodes' reducers, expected sum, max or min",
-                       name(op.redop));
+// What the operation does not mean for the type.
+std::string check_reduction(const Op& op) {
   const bool logic = op.redop == RedOp::kAnd || op.redop == RedOp::kOr || op.redop == RedOp::kXor;
   if (logic && is_float(op.type))
     return fmt::format("type: {} has no {}, expected an integer type for {}", name(op.type), name(op.redop),
@@ -497,10 +488,10 @@ std::string check_reduction(const Op& op, const Reducer& reducer) {
 }
 }  // namespace
 
-std::string check(const Op& op, int ranks, const Reducer& reducer) {
+std::string check(const Op& op, int ranks) {
   if (ranks < 1 || ranks > kMaxRanks) return fmt::format("ranks: {}, expected 1 to {}", ranks, kMaxRanks);
   if (reduces(op.kind))
-    if (std::string why = check_reduction(op, reducer); !why.empty()) return why;
+    if (std::string why = check_reduction(op); !why.empty()) return why;
   if (op.kind == Kind::kBroadcast && (op.root < 0 || op.root >= ranks))
     return fmt::format("root: {}, expected 0 to {}", op.root, ranks - 1);
   if (op.in_place && (op.kind == Kind::kAllToAll || op.kind == Kind::kAllToAllV))
@@ -558,7 +549,7 @@ Algo choose(const Op& op, int ranks) {
 }
 
 weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const Target& target) {
-  if (std::string why = check(op, ranks, target.reducer); !why.empty()) return weft::Status::error(why);
+  if (std::string why = check(op, ranks); !why.empty()) return weft::Status::error(why);
   if (rank < 0 || rank >= ranks)
     return weft::Status::error(fmt::format("rank: {}, expected 0 to {}", rank, ranks - 1));
   const auto n = static_cast<std::size_t>(ranks);

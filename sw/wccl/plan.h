@@ -52,14 +52,6 @@ weft::wire::Redop wire_redop(RedOp r);
 // `x` as a factor of elements of `t`, as entries hold it: a float64 for float64, else a float32; an integer.
 std::uint64_t scalar_bits(Type t, double x);
 
-// What the reducers of a communicator's nodes can do beyond floats of 32 bits and less, and sum, maximum and
-// minimum of int32.
-struct Reducer {
-  bool whole = true;  // every type and operation
-};
-// The one of rtl/nmc: served_error() of rtl/pkg/weft_math_pkg.sv.
-inline constexpr Reducer kRtlReducer{false};
-
 inline constexpr int kMaxRanks = 16;
 
 struct Op {
@@ -75,7 +67,7 @@ struct Op {
 };
 
 // An empty string when `op` is legal for `ranks` ranks, else what is wrong with it.
-std::string check(const Op& op, int ranks, const Reducer& reducer = {});
+std::string check(const Op& op, int ranks);
 
 // Bytes of the buffers `rank` must have.
 struct Sizes {
@@ -110,7 +102,6 @@ inline std::uint16_t sem(Sem purpose, int peer) {
 struct Target {
   std::vector<RankMemory> memory;   // of every rank, for this operation
   std::vector<std::uint16_t> conn;  // conn[p]: this rank's connection to rank p
-  Reducer reducer;                  // the least of all ranks
 };
 
 // The entries of `rank`. Errors name the argument.

@@ -171,7 +171,6 @@ Status Runner::setup() {
     c.scratch_bytes = arena_bytes(workload_) - kRingsAndEntries;
     c.seed = config_.seed;
     c.start_psn = config_.start_psn;
-    c.reducer = config_.reducer;
     c.connection = config_.connection;
     auto comm = wccl::Communicator::create(rank.device, r, n, std::move(ports), c);
     if (!comm.ok()) return comm.status();

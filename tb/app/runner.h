@@ -24,7 +24,6 @@ struct RunnerConfig {
   Inputs inputs = Inputs::kExact;
   weft::TransportConfig transport;
   weft::ConnectionConfig connection;
-  wccl::Reducer reducer = wccl::kRtlReducer;  // of the nodes; reference nodes have a whole one
   int start_psn = -1;
   uint64_t seed = 1;
   double limit_us = 100'000;  // model time an operation may take

@@ -233,8 +233,7 @@ int run(const Options& o, int argc, char** argv) {
       return bad_input(scenario_file + ": workload: absent, and no --workload given");
     workload_file = (fs::path(scenario_file).parent_path() / scenario.workload).string();
   }
-  const wccl::Reducer reducer = scenario.body == Body::kRef ? wccl::Reducer{} : wccl::kRtlReducer;
-  auto workload = load_workload(workload_file, reducer);
+  auto workload = load_workload(workload_file);
   if (!workload.ok()) return bad_input(workload.error());
   if (static_cast<uint32_t>(workload.value().ranks) > scenario.nodes)
     return bad_input(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster",
@@ -295,7 +294,6 @@ int run(const Options& o, int argc, char** argv) {
 
   RunnerConfig rc;
   rc.inputs = config.inputs;
-  rc.reducer = reducer;
   rc.transport = config.transport;
   rc.connection = config.connection;
   rc.start_psn = config.start_psn;

@@ -90,7 +90,7 @@ void refuse(TomlTable& t, const wccl::Op& op, const std::string& why) {
 
 }  // namespace
 
-Result<Workload> load_workload(const std::string& path, const wccl::Reducer& reducer) {
+Result<Workload> load_workload(const std::string& path) {
   using wccl::Kind;
   auto file = TomlFile::read(path);
   if (!file.ok()) return Status::error(file.error());
@@ -122,8 +122,7 @@ Result<Workload> load_workload(const std::string& path, const wccl::Reducer& red
     t.integer("repeat", o.repeat, 1, 100'000);
     t.number("gap_us", o.gap_us, 0, 1e6);
     if (t.has("kind")) refuse_inapplicable(t, o.op.kind);
-    if (std::string why = wccl::check(o.op, w.ranks, reducer); !why.empty() && w.ranks != 0)
-      refuse(t, o.op, why);
+    if (std::string why = wccl::check(o.op, w.ranks); !why.empty() && w.ranks != 0) refuse(t, o.op, why);
     w.ops.push_back(std::move(o));
   }
   if (Status s = file.value().done(); !s.ok()) return s;

@@ -25,7 +25,7 @@ struct Workload {
   std::vector<WorkloadOp> ops;
 };
 
-// One line on error: "file: key = value: what was expected", by nodes with such reducers.
-Result<Workload> load_workload(const std::string& path, const wccl::Reducer& reducer = {});
+// One line on error: "file: key = value: what was expected".
+Result<Workload> load_workload(const std::string& path);
 
 }  // namespace weft::tb

@@ -39,24 +39,18 @@ struct NmcRequest {
     return job.from == job.to && (job.op == wire::Redop::COPY || (nsrc == 1 && !scaled));
   }
   /// The read port of source k: 0 or 1.
-  unsigned port(unsigned k) const { return k != 0 && job.op != wire::Redop::PREMUL_SUM; }
+  unsigned port(unsigned k) const {
+    const bool scaled = job.op == wire::Redop::PREMUL_SUM && num::kind_of(job.from) == num::Kind::Float;
+    return k != 0 && !scaled;
+  }
 };
 
 /// Which of the reductions of num::check() the hardware has; else its error.
 inline wire::Err served(const NmcRequest& r) {
   using num::Kind;
-  using wire::Redop;
   if (num::kind_of(r.job.from) == Kind::Block || num::kind_of(r.job.to) == Kind::Block)
     return wire::Err::BAD_TYPE;
-  const wire::Err general = num::check(r.job, r.nsrc, r.own, false);
-  if (general != wire::Err::OK || r.copies()) return general;
-  if (num::kind_of(r.job.from) == Kind::Float) {
-    const bool fp64 = r.job.from == wire::Dtype::FLOAT64 || r.job.to == wire::Dtype::FLOAT64;
-    return fp64 ? wire::Err::BAD_TYPE : wire::Err::OK;
-  }
-  if (r.job.from != wire::Dtype::INT32 || r.job.to != wire::Dtype::INT32) return wire::Err::BAD_TYPE;
-  const bool has = r.job.op == Redop::SUM || r.job.op == Redop::MAX || r.job.op == Redop::MIN;
-  return has ? wire::Err::OK : wire::Err::BAD_REDOP;
+  return num::check(r.job, r.nsrc, r.own, false);
 }
 
 /// What docs/nmc.md says of a request before any memory is touched.

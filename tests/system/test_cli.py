@@ -189,13 +189,11 @@ class Files(Case):
         self.refused_workload(head + "count = 4\nscalar = 2\n", "op[0].scalar = 2", "means nothing without")
         self.refused_workload(head.replace("float32", "int32") + 'count = 4\nredop = "premul_sum"\nscalar = 0.5\n',
                               "op[0].scalar = 0.5", "expected a whole number for int32")
-        # What the RTL's reducer does not serve.
-        self.refused_workload(head.replace("float32", "int32") + 'count = 4\nredop = "prod"\n', "op[0].redop = 'prod'",
-                              "expected sum, max or min")
         self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
         self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
         self.refused_workload(head.replace("float32", "float24") + "count = 4\n", "op[0].type = 'float24'", "expected one of float64")
-        self.refused_workload(head.replace("float32", "int64") + "count = 4\n", "op[0].type = 'int64'", "expected a float of at most 32 bits or int32 for all_reduce")
+        self.refused_workload(head.replace("float32", "int64") + 'count = 4\nredop = "avg"\n', "op[0].type = 'int64'",
+                              "expected a floating-point type for avg")
         self.refused_workload('ranks = 2\n[[op]]\nkind = "broadcast"\ntype = "int32"\ncount = 4\nroot = 2\n', "op[0].root = 2", "expected 0 to 1")
         self.refused_workload('ranks = 2\n', "op", "at least one")
         self.refused_workload('ranks = 2\nop = 3\n', "op = 3", "array of tables")

@@ -34,7 +34,7 @@ module weft_math_probe
   assign all_o       = math_error(m, MathAll);
   assign no_exact_o  = math_error(m, NoExact);
   assign no_blocks_o = math_error(m, NoBlocks);
-  assign served_o    = served_error(m);
+  assign served_o    = math_error(m, MathServed);
   assign align_o     = common_align(m);
 endmodule
 

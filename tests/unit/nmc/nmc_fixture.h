@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "Vnmc_top.h"
@@ -15,8 +16,9 @@ namespace weft::test {
 
 inline constexpr uint64_t kPage = nmc::kPageBytes;
 
-inline constexpr wire::Dtype kFloats[] = {wire::Dtype::FLOAT32, wire::Dtype::BFLOAT16, wire::Dtype::FLOAT16,
-                                          wire::Dtype::FLOAT8_E5M2, wire::Dtype::FLOAT8_E4M3};
+inline constexpr wire::Dtype kFloats[] = {wire::Dtype::FLOAT32,     wire::Dtype::BFLOAT16,
+                                          wire::Dtype::FLOAT16,     wire::Dtype::FLOAT8_E5M2,
+                                          wire::Dtype::FLOAT8_E4M3, wire::Dtype::FLOAT64};
 inline constexpr wire::Dtype kInts[] = {wire::Dtype::UINT8,  wire::Dtype::UINT16, wire::Dtype::UINT32,
                                         wire::Dtype::UINT64, wire::Dtype::INT8,   wire::Dtype::INT16,
                                         wire::Dtype::INT32,  wire::Dtype::INT64};
@@ -107,7 +109,7 @@ class Fixture {
   /// A legal request of up to `longest` elements with regions of its own.
   Request any_request(uint64_t longest, unsigned most_sources = 5);
   /// The same of this type of source and result, any operation that there is.
-  Request any_float(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count);
+  Request any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count);
 
   /// Numbers that meet the rules of the type into the sources of r.
   void fill_operands(const Request& r);
@@ -182,37 +184,53 @@ inline void Fixture::fill_operands(const Request& r) {
     case wire::Dtype::FLOAT16: return fill_floats<num::Float16>(r, tame);
     case wire::Dtype::FLOAT8_E5M2: return fill_floats<num::Float8E5m2>(r, tame);
     case wire::Dtype::FLOAT8_E4M3: return fill_floats<num::Float8E4m3>(r, tame);
+    case wire::Dtype::FLOAT64: return fill_floats<num::Float64>(r, tame);
     default: return;  // integers stay random
   }
 }
 
-inline Fixture::Request Fixture::any_float(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count) {
+/// A factor that floats of any type meet: anything, or a number near 1.
+template <class Type>
+uint64_t any_factor(Rng& rng) {
+  if (rng.chance(0.3)) return float_of<Type>(rng);
+  return make_float<Type>(0, Type::kBias - rng.below(7), fraction_of<Type>(rng));
+}
+
+inline Fixture::Request Fixture::any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count) {
   using enum wire::Redop;
-  constexpr wire::Redop kOps[] = {SUM, MAX, MIN, PROD, AVG, PREMUL_SUM, COPY};
-  Request r = request(from, to, kOps[rng_.below(nsrc == 1 ? 7 : 6)], nsrc, count);
+  constexpr wire::Redop kFloatOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AVG, COPY};
+  constexpr wire::Redop kIntOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AND, OR, XOR, COPY};
+  const bool fp = num::kind_of(from) == num::Kind::Float;
+  const std::span<const wire::Redop> ops = fp ? std::span<const wire::Redop>(kFloatOps) : kIntOps;
+  Request r = request(from, to, ops[rng_.below(ops.size() - (nsrc != 1))], nsrc, count);
   r.own = static_cast<unsigned>(rng_.below(nsrc));
   r.job.propagate_nan = (r.job.op == MAX || r.job.op == MIN) && rng_.chance(0.5);
-  r.job.saturate = num::bytes_of(to) == 1 && rng_.chance(0.5);
-  r.job.scalar = rng_.chance(0.3)
-                     ? float_of<num::Float32>(rng_)
-                     : make_float<num::Float32>(0, 127 - rng_.below(7), fraction_of<num::Float32>(rng_));
+  r.job.saturate = (!fp || num::bytes_of(to) == 1) && rng_.chance(0.5);
+  const bool wide = from == wire::Dtype::FLOAT64 || to == wire::Dtype::FLOAT64;
+  r.job.scalar = !fp    ? rng_() >> rng_.below(64)
+                 : wide ? any_factor<num::Float64>(rng_)
+                        : any_factor<num::Float32>(rng_);
   return r;
 }
 
 inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sources) {
   using enum wire::Redop;
   constexpr wire::Redop kOrder[] = {SUM, MAX, MIN};
-  const auto any_float_type = [&] { return kFloats[rng_.below(std::size(kFloats))]; };
+  const auto any_from = [&](std::span<const wire::Dtype> types) { return types[rng_.below(types.size())]; };
   const unsigned nsrc = static_cast<unsigned>(rng_.chance(0.4) ? 2 : rng_.range(1, most_sources));
   const uint64_t count = rng_.below(longest + 1);
   Request r;
-  switch (rng_.below(6)) {
-    case 0: r = request(kInts[rng_.below(std::size(kInts))], COPY, 1, count); break;
-    case 1: r = request(wire::Dtype::INT32, kOrder[rng_.below(3)], nsrc, count); break;
-    case 2: r = any_float(any_float_type(), any_float_type(), nsrc, count); break;
+  switch (rng_.below(7)) {
+    case 0: r = any_of(any_from(kInts), any_from(kInts), nsrc, count); break;
+    case 1: {
+      const wire::Dtype type = any_from(kInts);
+      r = any_of(type, type, nsrc, count);
+      break;
+    }
+    case 2: r = any_of(any_from(kFloats), any_from(kFloats), nsrc, count); break;
     default: {
-      const wire::Dtype type = any_float_type();
-      r = any_float(type, type, nsrc, count);
+      const wire::Dtype type = any_from(kFloats);
+      r = any_of(type, type, nsrc, count);
       if (rng_.chance(0.7)) r.job.op = kOrder[rng_.below(3)], r.job.propagate_nan = false;
     }
   }

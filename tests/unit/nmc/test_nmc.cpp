@@ -38,6 +38,10 @@ TEST_CASE("nmc: lengths from 0 to 300 bytes", "[nmc]") {
   std::vector<Kind> kinds = {{Dtype::UINT8, Dtype::UINT8, COPY, 1},
                              {Dtype::INT32, Dtype::INT32, SUM, 2},
                              {Dtype::INT32, Dtype::INT32, MIN, 3}};
+  for (Dtype from : test::kInts) {
+    for (Redop op : {SUM, MAX, PROD, PREMUL_SUM, AND, XOR}) kinds.push_back({from, from, op, 2});
+    for (Dtype to : test::kInts) kinds.push_back({from, to, from < to ? COPY : OR, from < to ? 1u : 3u});
+  }
   for (Dtype from : test::kFloats) {
     for (Redop op : {SUM, MAX, PROD, AVG, PREMUL_SUM}) kinds.push_back({from, from, op, 2});
     for (Dtype to : test::kFloats) {
@@ -110,7 +114,7 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_TYPE, [&](auto& r) { type(r, 14), r.nsrc = 1; });  // known even where unused
   add(Err::BAD_TYPE, [&](auto& r) { type(r, 14), r.len = 0; });
   add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::INT32; });
-  add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::FLOAT64; });
+  add(Err::BAD_TYPE, [&](auto& r) { type(r, 11), r.job.to = Dtype::INT64; });
   add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::MXFP4_E2M1; });
   for (unsigned op : {6, 7, 8, 10, 200})
     add(Err::BAD_REDOP, [&](auto& r) { r.job.op = static_cast<Redop>(op); });

@@ -45,15 +45,24 @@ TEST_CASE("nmc: every pair of alignments, one type", "[nmc]") {
   all_offsets(Dtype::INT32, Dtype::INT32, Redop::MAX, 2);
   all_offsets(Dtype::FLOAT16, Dtype::FLOAT16, Redop::MIN, 2);
   all_offsets(Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, 3);
+  all_offsets(Dtype::FLOAT64, Dtype::FLOAT64, Redop::SUM, 2);
+  all_offsets(Dtype::INT64, Dtype::INT64, Redop::PROD, 2);
+  all_offsets(Dtype::UINT16, Dtype::UINT16, Redop::XOR, 3);
 }
 TEST_CASE("nmc: every pair of alignments, bytes", "[nmc]") {
   all_offsets(Dtype::UINT8, Dtype::UINT8, Redop::COPY, 1);
   all_offsets(Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::SUM, 2);
   all_offsets(Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3, Redop::PROD, 2);
+  all_offsets(Dtype::INT8, Dtype::INT8, Redop::SUM, 2);
 }
 TEST_CASE("nmc: every pair of alignments, conversions", "[nmc]") {
   for (Dtype from : test::kFloats) {
     for (Dtype to : test::kFloats) {
+      if (num::bytes_of(from) != num::bytes_of(to)) all_offsets(from, to, Redop::SUM, 2);
+    }
+  }
+  for (Dtype from : {Dtype::UINT8, Dtype::INT16, Dtype::UINT32, Dtype::INT64}) {
+    for (Dtype to : {Dtype::INT8, Dtype::UINT16, Dtype::INT32, Dtype::UINT64}) {
       if (num::bytes_of(from) != num::bytes_of(to)) all_offsets(from, to, Redop::SUM, 2);
     }
   }
@@ -63,19 +72,23 @@ TEST_CASE("nmc: every conversion, operation and number of sources", "[nmc][rando
   NmcSettings s;
   s.size = 4 << 20;
   Fixture f(s, 0.05);
-  for (Dtype from : test::kFloats) {
-    for (Dtype to : test::kFloats) {
-      f.clear();
-      std::vector<NmcRequest> round;
-      for (int i = 0; i < 60; ++i) {
-        NmcRequest r = f.any_float(from, to, static_cast<unsigned>(1 + f.rng().below(i < 40 ? 4 : 9)),
-                                   f.rng().below(i % 10 == 0 ? 3000 : 150));
-        f.lay_out(r);
-        round.push_back(r);
+  const auto all_pairs = [&](std::span<const Dtype> types) {
+    for (Dtype from : types) {
+      for (Dtype to : types) {
+        f.clear();
+        std::vector<NmcRequest> round;
+        for (int i = 0; i < 60; ++i) {
+          NmcRequest r = f.any_of(from, to, static_cast<unsigned>(1 + f.rng().below(i < 40 ? 4 : 9)),
+                                  f.rng().below(i % 10 == 0 ? 3000 : 150));
+          f.lay_out(r);
+          round.push_back(r);
+        }
+        f.run(round);
       }
-      f.run(round);
     }
-  }
+  };
+  all_pairs(test::kFloats);
+  all_pairs(test::kInts);
 }
 
 TEST_CASE("nmc: 2 to 64 sources, the own one anywhere", "[nmc]") {
@@ -85,7 +98,9 @@ TEST_CASE("nmc: 2 to 64 sources, the own one anywhere", "[nmc]") {
   for (unsigned nsrc = 2; nsrc <= 64; ++nsrc) {
     f.clear();
     std::vector<NmcRequest> round;
-    for (Dtype type : test::kFloats) {
+    std::vector<Dtype> types(std::begin(test::kFloats), std::end(test::kFloats));
+    types.push_back(test::kInts[nsrc % std::size(test::kInts)]);
+    for (Dtype type : types) {
       for (uint64_t bytes : {40u, 700u, nsrc < 10 ? 9000u : 4200u}) {
         NmcRequest r = f.request(type, f.rng().chance(0.7) ? Redop::SUM : Redop::MAX, nsrc,
                                  f.rng().below(bytes / num::bytes_of(type)));

@@ -191,7 +191,7 @@ TEST_CASE("wccl: following inputs without memory sees any range that is one elem
     Op op = make(kind, Type::kInt32, 1 << 20, 4, rng);
     op.root = 0;
     const std::size_t entries =
-        compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}, {}}).value().size();
+        compile(op, 0, 4, Target{std::vector<RankMemory>(4), {0, 1, 2, 3}}).value().size();
     for (std::size_t i = 0; i < entries; ++i)
       for (int field = 0; field < 6; ++field) {
         bool moves_data = false;
