@@ -3,9 +3,9 @@
 // The accumulator of the reducer: what a chunk of steps has come to so far, 32 bits for every
 // element, and the products of a chunk that wait to be added.
 //
-// No handshake, read latency 1 cycle, a result can be read in the cycle behind the one that writes
-// it. Four banks, each as wide as the lanes it serves; only native steps of small types use `half`
-// and `byte`. LUT RAM: 4096 + 1024 bits by ChunkSteps.
+// No handshake, read latency 1 cycle, of `half` and `byte` 2, a result can be read in the cycle
+// behind the one that writes it. Four banks, each as wide as the lanes it serves; only native steps
+// of small types use `half` and `byte`. LUT RAM: 4096 + 1024 bits by ChunkSteps.
 `default_nettype none
 
 module weft_nmc_acc
@@ -15,6 +15,7 @@ module weft_nmc_acc
     parameter bit Products = 1'b1
 ) (
     input  wire                 clk_i,
+    input  wire                 rst_i,
     // Read; of an index that nothing writes in the same cycle.
     input  wire                 use_acc_i,
     input  wire                 use_kept_i,
@@ -37,6 +38,19 @@ module weft_nmc_acc
   endfunction
 
   wire write = valid_i && tag_i.to_acc;
+
+  // The other lanes choose their operand a cycle earlier.
+  logic [ChunkW-1:0] part_index_q;
+  logic half_q, byte_q;
+
+  always_ff @(posedge clk_i) begin
+    if (use_acc_i) part_index_q <= index_i;
+    if (rst_i) {half_q, byte_q} <= '0;
+    else begin
+      half_q <= use_acc_i && layout_i.parts;
+      byte_q <= use_acc_i && has_byte(layout_i);
+    end
+  end
 
   weft_sdpram #(
       .Width(NmcW),
@@ -61,8 +75,8 @@ module weft_nmc_acc
       .we_i   (write && tag_i.layout.parts),
       .waddr_i(tag_i.index),
       .wdata_i(half_i),
-      .re_i   (use_acc_i && layout_i.parts),
-      .raddr_i(index_i),
+      .re_i   (half_q),
+      .raddr_i(part_index_q),
       .rdata_o(half_o)
   );
 
@@ -75,8 +89,8 @@ module weft_nmc_acc
       .we_i   (write && has_byte(tag_i.layout)),
       .waddr_i(tag_i.index),
       .wdata_i(byte_i),
-      .re_i   (use_acc_i && has_byte(layout_i)),
-      .raddr_i(index_i),
+      .re_i   (byte_q),
+      .raddr_i(part_index_q),
       .rdata_o(byte_o)
   );
 

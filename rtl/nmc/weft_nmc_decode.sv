@@ -209,6 +209,7 @@ module weft_nmc_decode
     logic converts;  // the last step of the fold cannot round to the result's type
     logic scaled;
     float_fmt_e acc;
+    x.one           = k.req.nsrc == 8'd1;
     x.copy          = k.copy;
     x.fp            = k.req.dtype[3];
     x.fp64          = k.shape == Wide8;
@@ -223,7 +224,8 @@ module weft_nmc_decode
     x.int_to        = int_type_t'(k.req.to[2:0]);
     acc             = x.fp64 ? FmtFp64 : FmtFp32;
     converts        = x.fold != IntMul && float_needs_convert(x.premul ? acc : x.from, x.to);
-    x.tail          = x.scale || (x.fp && converts);
+    x.tail          = !x.one && (x.scale || (x.fp && converts));
+    x.chunked       = !x.one && (k.req.nsrc != 8'd2 || x.tail || x.premul);
     x.propagate_nan = k.req.propagate_nan;
     x.saturate      = k.req.saturate;
     return x;

@@ -42,7 +42,6 @@ module weft_nmc_double
     input  wire  [   Lanes*64-1:0]   a_i,
     input  wire  [   Lanes*64-1:0]   b_i,
     input  wire  [   Lanes*64-1:0]   acc_i,
-    input  wire  [           63:0]   scalar_i,
     // Its result: word i of lane i.
     output logic                     valid_o,
     output logic [   Lanes*64-1:0]   res_o,
@@ -702,14 +701,12 @@ module weft_nmc_double
       // A conversion adds a zero with the exponent of the smallest normal number of `to`.
       automatic logic convert = cmd_i.op == FloatConvert;
       automatic exp_t lowest = (cmd_i.from == FmtFp64) ? lowest_of(cmd_i.to) : '0;
-      automatic logic scalar = Mul && cmd_i.scalar;
       automatic format_t from_a = format_of(cmd_i.from, !cmd_i.use_acc);
-      automatic format_t from_b = format_of(cmd_i.from, !scalar);
-      automatic val_t other = only(scalar_i, scalar);
+      automatic format_t from_b = format_of((Mul && cmd_i.scalar) ? FmtFp64 : cmd_i.from, 1'b1);
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic val_t a = expand(a_i[i*64+:64], only(acc_i[i*64+:64], cmd_i.use_acc), from_a);
-        automatic val_t b = expand(b_i[i*64+:64], other, from_b);
+        automatic val_t b = expand(b_i[i*64+:64], '0, from_b);
         automatic exp_t expo = cmd_i.use_acc ? acc_i[i*64+52+:11] : a_i[i*64+52+:11];
         a1_q[i]      = a;
         b1_q[i]      = convert ? '{a.neg, lowest, '0} : b;

@@ -16,7 +16,7 @@
 //                  to the accumulator with `odd` and to = from, and a Convert step from there
 //                  rounds to `to`: as good as rounding once.
 //   Convert        a
-//   Mul            a x b; b is scalar_i with `scalar`. The accumulator as operand is a true fp32.
+//   Mul            a x b; with `scalar` b is a true fp32, and so is the accumulator as operand.
 // a is acc_i with use_acc, else a_i. With to_acc the result is all 32 bits of res_o, rounded like
 // an fp32; it goes back into acc_i as it is, under a `from` that was its `to`. Its fields are those
 // of an fp32 with the bias of that format: a fold in any format gives the bits of a fold in fp32,
@@ -58,7 +58,6 @@ module weft_nmc_float
     input  wire  [Lanes*Pitch-1:0]   a_i,
     input  wire  [Lanes*Pitch-1:0]   b_i,
     input  wire  [   Lanes*32-1:0]   acc_i,
-    input  wire  [           31:0]   scalar_i,
     // Its result: word i of lane i.
     output logic                     valid_o,
     output logic [   Lanes*32-1:0]   res_o,
@@ -657,6 +656,7 @@ module weft_nmc_float
       // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
       // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
       automatic logic convert = Convert && cmd_i.op == FloatConvert;
+      automatic float_fmt_e from_b = (Mul && cmd_i.scalar) ? FmtFp32 : cmd_i.from;
       automatic logic [7:0] lowest = '0;
       if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
         lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
@@ -664,10 +664,9 @@ module weft_nmc_float
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic val_t a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), cmd_i.from);
-        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), cmd_i.from);
+        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), from_b);
         automatic logic aspec, bspec;
         if (cmd_i.use_acc) a = '{acc_i[i*32+31], acc_i[i*32+FracW+:ExpW], acc_i[i*32+:FracW]};
-        if (Mul && cmd_i.scalar) b = expand(scalar_i, FmtFp32);
         if (convert) b = '{a.neg, exp_t'(lowest), '0};
         aspec = a.expo == ExpMax;
         bspec = b.expo == ExpMax;

@@ -17,7 +17,7 @@
 // many as the wider of `from` and `to` has, cut to `to` or, with `saturate`, clamped into it. It
 // lies where a source of its size would; the bits below it are undefined.
 //
-// a is acc_i with use_acc, else a_i; b is scalar_i with `scalar`, else b_i. With to_acc the result
+// a is acc_i with use_acc, else a_i; with `scalar` b_i is whole words. With to_acc the result
 // is whole words, to be fed back into acc_i as they are.
 //
 // overflow_o: a live lane was clamped, one cycle behind its result; 0 when there is none. live_i
@@ -51,7 +51,6 @@ module weft_nmc_int
     input  wire  [   Lanes*64-1:0]   a_i,
     input  wire  [   Lanes*64-1:0]   b_i,
     input  wire  [   Lanes*64-1:0]   acc_i,
-    input  wire  [           63:0]   scalar_i,
     // Its result.
     output logic                     valid_o,
     output logic [   Lanes*64-1:0]   res_o,
@@ -208,7 +207,6 @@ module weft_nmc_int
 
   wire take_e take_a = take_of(cmd_i, cmd_i.use_acc);
   wire take_e take_b = take_of(cmd_i, Wide && cmd_i.scalar);
-  wire word_t scalar = {wide64 ? scalar_i[63:32] : scalar_i[31:0], scalar_i[31:0]};
 
   always_ff @(posedge clk_i) begin
     step_q[1] <= '{
@@ -432,7 +430,8 @@ module weft_nmc_int
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         a1_q[i] = operand(a_i[i*64+:64], acc_i[i*64+:64], take_a, cmd_i.from.is_signed, fill);
-        b1_q[i] = operand(b_i[i*64+:64], scalar, take_b, cmd_i.from.is_signed, fill);
+        b1_q[i] = operand(b_i[i*64+:64], b_i[i*64+:64], take_b, cmd_i.from.is_signed,
+                          fill);
       end
     end
   end

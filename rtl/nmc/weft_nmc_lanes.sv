@@ -48,17 +48,42 @@ module weft_nmc_lanes
     output float_flags_t        flags_o
 );
 
-  logic [NmcW-1:0] wide_acc, half_acc, kept, wide_b;
+  // ---- operands ---------------------------------------------------------------------------------
+  // Of a product with the scalar b is the scalar, in every word of the width that the lanes want.
+  logic [NmcW-1:0] wide_acc, half_acc, kept;
   logic [2*NmcW-1:0] byte_acc;
+  wire words64 = cmd_i.which inside {LaneDouble, LaneDoubleMul} ||
+                 (cmd_i.which == LaneInt && (tag_i.layout.from == 2'd3 || tag_i.layout.to == 2'd3));
+  wire [63:0] scalar = {words64 ? scalar_i[63:32] : scalar_i[31:0], scalar_i[31:0]};
+  wire use_scalar = Products && ((cmd_i.which == LaneInt) ? cmd_i.num.scalar : cmd_i.flt.scalar);
 
-  assign wide_b = cmd_i.use_kept ? kept : b_i;
+  logic [NmcW-1:0] a_q, b_q;
+  lane_cmd_t cmd_q;
+  logic int_q, wide_q, half_q, byte_q, double_q;
+  logic [Words-1:0] wide_live_q, half_live_q;
+  logic [2*Words-1:0] byte_live_q;
 
-  wire in_int = valid_i && cmd_i.which == LaneInt;
-  wire in_wide = valid_i && cmd_i.which inside {LaneFloat, LaneMul};
-  wire in_double = valid_i && cmd_i.which inside {LaneDouble, LaneDoubleMul};
-  wire in_half = valid_i && tag_i.layout.parts;
-  wire in_byte = in_half && tag_i.layout.from == 2'd0;
+  always_ff @(posedge clk_i) begin
+    if (valid_i) begin
+      a_q         <= cmd_i.use_acc ? wide_acc : a_i;
+      b_q         <= use_scalar ? {NmcW / 64{scalar}} : cmd_i.use_kept ? kept : b_i;
+      cmd_q       <= cmd_i;
+      wide_live_q <= wide_live_i;
+      half_live_q <= half_live_i;
+      byte_live_q <= byte_live_i;
+    end
+    if (rst_i) begin
+      {int_q, wide_q, half_q, byte_q, double_q} <= '0;
+    end else begin
+      int_q    <= valid_i && cmd_i.which == LaneInt;
+      wide_q   <= valid_i && cmd_i.which inside {LaneFloat, LaneMul};
+      half_q   <= valid_i && tag_i.layout.parts;
+      byte_q   <= valid_i && tag_i.layout.parts && tag_i.layout.from == 2'd0;
+      double_q <= valid_i && cmd_i.which inside {LaneDouble, LaneDoubleMul};
+    end
+  end
 
+  // ---- lanes ------------------------------------------------------------------------------------
   localparam int unsigned Doubles = 8;
   logic float_valid, half_valid, byte_valid, double_valid, int_valid, int_overflow;
   logic [NmcW-1:0] float_res, int_res;
@@ -67,7 +92,7 @@ module weft_nmc_lanes
   float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags;
 
   always_comb begin
-    for (int unsigned i = 0; i < Doubles; i++) double_live[i] = wide_live_i[2*i];
+    for (int unsigned i = 0; i < Doubles; i++) double_live[i] = wide_live_q[2*i];
   end
 
   weft_nmc_float #(
@@ -77,13 +102,12 @@ module weft_nmc_lanes
   ) u_wide (
       .clk_i,
       .rst_i,
-      .valid_i (in_wide),
-      .cmd_i   (cmd_i.flt),
-      .live_i  (wide_live_i),
-      .a_i,
-      .b_i     (wide_b),
-      .acc_i   (wide_acc),
-      .scalar_i(scalar_i[31:0]),
+      .valid_i (wide_q),
+      .cmd_i   (cmd_q.flt),
+      .live_i  (wide_live_q),
+      .a_i     (a_q),
+      .b_i     (b_q),
+      .acc_i   (a_q),
       .valid_o (float_valid),
       .res_o   (float_res),
       .flags_o (wide_flags)
@@ -96,13 +120,12 @@ module weft_nmc_lanes
   ) u_half (
       .clk_i,
       .rst_i,
-      .valid_i (in_half),
-      .cmd_i   (cmd_i.flt),
-      .live_i  (half_live_i),
-      .a_i,
-      .b_i,
+      .valid_i (half_q),
+      .cmd_i   (cmd_q.flt),
+      .live_i  (half_live_q),
+      .a_i     (a_q),
+      .b_i     (b_q),
       .acc_i   (half_acc),
-      .scalar_i('0),
       .valid_o (half_valid),
       .res_o   (half_o),
       .flags_o (half_flags)
@@ -115,13 +138,12 @@ module weft_nmc_lanes
   ) u_byte (
       .clk_i,
       .rst_i,
-      .valid_i (in_byte),
-      .cmd_i   (cmd_i.flt),
-      .live_i  (byte_live_i),
-      .a_i,
-      .b_i,
+      .valid_i (byte_q),
+      .cmd_i   (cmd_q.flt),
+      .live_i  (byte_live_q),
+      .a_i     (a_q),
+      .b_i     (b_q),
       .acc_i   (byte_acc),
-      .scalar_i('0),
       .valid_o (byte_valid),
       .res_o   (byte_o),
       .flags_o (byte_flags)
@@ -133,13 +155,12 @@ module weft_nmc_lanes
   ) u_double (
       .clk_i,
       .rst_i,
-      .valid_i (in_double),
-      .cmd_i   (cmd_i.flt),
+      .valid_i (double_q),
+      .cmd_i   (cmd_q.flt),
       .live_i  (double_live),
-      .a_i     (a_i[64*Doubles-1:0]),
-      .b_i     (wide_b[64*Doubles-1:0]),
-      .acc_i   (wide_acc[64*Doubles-1:0]),
-      .scalar_i,
+      .a_i     (a_q[64*Doubles-1:0]),
+      .b_i     (b_q[64*Doubles-1:0]),
+      .acc_i   (a_q[64*Doubles-1:0]),
       .valid_o (double_valid),
       .res_o   (double_res),
       .flags_o (double_flags)
@@ -151,13 +172,12 @@ module weft_nmc_lanes
   ) u_int (
       .clk_i,
       .rst_i,
-      .valid_i   (in_int),
-      .cmd_i     (cmd_i.num),
-      .live_i    (wide_live_i),
-      .a_i,
-      .b_i,
-      .acc_i     (wide_acc),
-      .scalar_i,
+      .valid_i   (int_q),
+      .cmd_i     (cmd_q.num),
+      .live_i    (wide_live_q),
+      .a_i       (a_q),
+      .b_i       (b_q),
+      .acc_i     (a_q),
       .valid_o   (int_valid),
       .res_o     (int_res),
       .overflow_o(int_overflow)
@@ -172,8 +192,11 @@ module weft_nmc_lanes
     if (double_valid) wide_o[64*Doubles-1:0] = double_res;
   end
 
-  // Results leave in the order of the steps, so what travels beside them is a queue.
-  logic tag_here, tag_room;
+  // Results leave in the order of the steps, so what travels beside them is a queue. Its head lies
+  // in registers: the result that it belongs to has a long way to its beat.
+  logic tag_here, tag_room, tag_next;
+  lane_tag_t tag_ahead;
+  wire tag_take = tag_next && (!tag_here || valid_o);
 
   weft_fifo #(
       .data_t(lane_tag_t),
@@ -184,16 +207,23 @@ module weft_nmc_lanes
       .s_valid_i(valid_i),
       .s_ready_o(tag_room),
       .s_data_i (tag_i),
-      .m_valid_o(tag_here),
-      .m_ready_i(valid_o),
-      .m_data_o (tag_o),
+      .m_valid_o(tag_next),
+      .m_ready_i(tag_take),
+      .m_data_o (tag_ahead),
       .count_o  ()
   );
+
+  always_ff @(posedge clk_i) begin
+    if (tag_take) tag_o <= tag_ahead;
+    if (rst_i) tag_here <= 1'b0;
+    else tag_here <= tag_take || (tag_here && !valid_o);
+  end
 
   weft_nmc_acc #(
       .Products(Products)
   ) u_acc (
       .clk_i,
+      .rst_i,
       .use_acc_i,
       .use_kept_i,
       .layout_i,

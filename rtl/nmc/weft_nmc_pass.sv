@@ -60,9 +60,9 @@ module weft_nmc_pass
 
   // ---- what the job is made of ------------------------------------------------------------------
   wire nmc_recipe_t recipe = job_i.recipe;
-  wire one = job_i.top == '0;
-  wire tail = recipe.tail && !one;
-  wire chunked = !one && (job_i.top != 6'd1 || tail || recipe.premul);
+  wire one = recipe.one;
+  wire tail = recipe.tail;
+  wire chunked = recipe.chunked;
 
   function automatic kind_e first_kind(logic is_one, logic premul);
     return is_one ? PassOne : premul ? PassScale : PassFirst;

@@ -48,7 +48,7 @@ package weft_nmc_pkg;
     logic       propagate_nan;  // max, min: a NaN beats a number
     logic       saturate;       // to fp8: what is beyond the largest number becomes it
     logic       use_acc;        // operand a is the accumulator
-    logic       scalar;         // product: operand b is the scalar, an fp32
+    logic       scalar;         // product: operand b is an fp32, the scalar
     logic       to_acc;         // the result goes to the accumulator: rounded to 24 bits
     logic       odd;            // with to_acc: rounded to odd, for a conversion behind it
   } float_cmd_t;
@@ -112,7 +112,7 @@ package weft_nmc_pkg;
     logic      wide;      // an element in each 32- or 64-bit word; else whole beats, to = from
     logic      saturate;  // clamp what `to` does not have
     logic      use_acc;   // operand a is the accumulator
-    logic      scalar;    // operand b is the scalar
+    logic      scalar;    // operand b is the scalar, of the width of the accumulator
     logic      to_acc;    // the result goes to the accumulator: not converted
   } int_cmd_t;
 
@@ -151,14 +151,15 @@ package weft_nmc_pkg;
   localparam int unsigned NumClasses = 5;
 
   typedef logic [4:0] lane_wait_t;  // cycles
-  localparam lane_wait_t LaneFirst = lane_wait_t'(FloatLatency);  // the shortest latency
+  localparam lane_wait_t LaneFirst = lane_wait_t'(1 + FloatLatency);  // the shortest latency
+  // One cycle to choose the operands, then the lanes themselves.
   function automatic lane_wait_t lane_latency(lane_class_e which);
     unique case (which)
-      LaneFloat:     return lane_wait_t'(FloatLatency);
-      LaneMul:       return lane_wait_t'(FloatMulLatency);
-      LaneDouble:    return lane_wait_t'(DoubleLatency);
-      LaneDoubleMul: return lane_wait_t'(DoubleMulLatency);
-      default:       return lane_wait_t'(IntLatency);
+      LaneFloat:     return lane_wait_t'(1 + FloatLatency);
+      LaneMul:       return lane_wait_t'(1 + FloatMulLatency);
+      LaneDouble:    return lane_wait_t'(1 + DoubleLatency);
+      LaneDoubleMul: return lane_wait_t'(1 + DoubleMulLatency);
+      default:       return lane_wait_t'(1 + IntLatency);
     endcase
   endfunction
 
@@ -201,6 +202,8 @@ package weft_nmc_pkg;
 
   // What a request asks of the lanes, decoded.
   typedef struct packed {
+    logic        one;      // source: a copy, a conversion, a product with the scalar
+    logic        chunked;  // goes by chunks, through the accumulator
     logic        copy;     // of bits
     logic        fp;       // floats, else integers
     logic        fp64;     // ... with fp64 for accumulator, else fp32

@@ -97,10 +97,9 @@ module weft_nmc_seq
   // first step of a pass comes when the pass before has left the accumulator ready for it.
   lane_wait_t out_q, acc_q;
   lane_wait_t wait_q;  // how long the pass behind this one waits
-  logic       acc_ok_q;
-  logic [NumClasses-1:0] class_ok_q;
-  wire        class_ok = class_ok_q[pass_q.cmd.which];
-  wire        go = class_ok && (acc_ok_q || !first_q);
+  logic       acc_ok_q, class_ok_q;
+  lane_wait_t later_q;  // of this pass's class
+  wire        go = class_ok_q && (acc_ok_q || !first_q);
 
   logic [CreditW-1:0] credits_q;
   logic               credit_q;  // there is one
@@ -164,12 +163,7 @@ module weft_nmc_seq
     return lane_latency(which) - LaneFirst;
   endfunction
 
-  // Classes of which a step may be taken when results are late by so much.
-  function automatic logic [NumClasses-1:0] classes_ok(lane_wait_t out);
-    logic [NumClasses-1:0] ok;
-    for (int unsigned i = 0; i < NumClasses; i++) ok[i] = out <= later(lane_class_e'(i));
-    return ok;
-  endfunction
+  wire lane_wait_t out_next = (out_q == '0) ? '0 : out_q - 1'b1;
 
   // Bytes of a window, less one or modulo a beat; see takes_next.
   offs_t mask_q, step_q, flip_a_q, flip_b_q;
@@ -186,6 +180,7 @@ module weft_nmc_seq
     if (load) begin
       pass_q     <= pass;
       wait_q     <= acc_wait(pass);
+      later_q    <= later(pass.cmd.which);
       left_q     <= pass.steps;
       first_q    <= 1'b1;
       fill_q     <= pass_fills;
@@ -230,20 +225,21 @@ module weft_nmc_seq
       credit_q  <= 1'b0;
       out_q      <= '0;
       acc_q      <= '0;
-      class_ok_q <= '1;
+      class_ok_q <= 1'b1;
       acc_ok_q   <= 1'b1;
     end else begin
       if (emit) begin
-        out_q      <= later(pass_q.cmd.which);
-        class_ok_q <= classes_ok(later(pass_q.cmd.which));
+        out_q      <= later_q;
         acc_q      <= wait_q;
         acc_ok_q   <= wait_q == '0;
       end else begin
-        if (out_q != '0) out_q <= out_q - 1'b1;
-        class_ok_q <= classes_ok((out_q == '0) ? '0 : out_q - 1'b1);
+        out_q <= out_next;
         if (acc_q != '0) acc_q <= acc_q - 1'b1;
         acc_ok_q <= acc_q <= lane_wait_t'(1);
       end
+      // A load comes late: with it only the results before and the new class are compared.
+      if (load) class_ok_q <= (active_q ? later_q : out_next) <= later(pass.cmd.which);
+      else if (!emit) class_ok_q <= out_next <= later_q;
       if (load) active_q <= 1'b1;
       else if (emit && last_q) active_q <= 1'b0;
       if (active_q) ended_q <= pass_q.ends;

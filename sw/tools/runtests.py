@@ -4,8 +4,8 @@
 C++ tests are Catch2 programs registered by weft_test(); Python ones are unittest files test_*.py
 under tests/, where a line NEEDS = ["target", ...] names what must be built first. Every test case
 runs in a process of its own, several at a time, the slowest of last time first. The pattern is the
-name of a program (fifo), a glob over test names ("fifo: data*"), or without a wildcard a part of a
-test's name. The last line is `N passed, N failed`, and `, N skipped` if any were, each named above
+name of a program (fifo), a glob over names of programs and tests ("fifo: data*"), or without a
+wildcard a part of a test's name. The last line is `N passed, N failed`, and `, N skipped` if any were, each named above
 it with its reason; exit status 1 if anything failed, or nothing matched. Only a Python test can be
 skipped (skipTest), for what the machine forbids; what set-up installs is never missing.
 """
@@ -63,7 +63,8 @@ def matches(pattern, program, name):
         return True
     if "*" in pattern or "?" in pattern:
         # Brackets stand for themselves: test names may hold them.
-        return fnmatch.fnmatchcase(name, re.sub(r"\[", "[[]", pattern))
+        glob = re.sub(r"\[", "[[]", pattern)
+        return fnmatch.fnmatchcase(name, glob) or fnmatch.fnmatchcase(program, glob)
     return pattern == program or pattern in name
 
 

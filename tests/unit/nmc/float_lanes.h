@@ -84,9 +84,10 @@ class FloatLanes {
     bench_->valid_i = 1;
     bench_->cmd_i = step.cmd.bits();
     bench_->live_i = step.live;
-    bench_->scalar_i = step.scalar;
     pack(bench_->a_i, step.a);
-    pack(bench_->b_i, step.b);
+    Words scalar;
+    scalar.fill(step.scalar);
+    pack(bench_->b_i, step.cmd.scalar ? scalar : step.b);
     for (unsigned i = 0; i < kLanes; ++i) bench_->acc_i[i] = step.acc[i];
     due(cycle_ + latency) = {true, step.want, step.mask, step.flags, step.check_flags, step.out};
     mul_[cycle_ % kRing] = step.cmd.op == FloatOp::Mul;

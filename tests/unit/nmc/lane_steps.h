@@ -19,6 +19,7 @@ template <unsigned kWords>
 struct LaneStep {
   using Words = std::array<uint32_t, kWords>;
   uint32_t cmd = 0, live = 0;
+  bool by_scalar = false;  // operand b is the scalar, in each 64-bit word
   uint64_t scalar = 0;
   Words a{}, b{}, acc{};
 };
@@ -111,10 +112,9 @@ class Lanes {
     bench_->valid_i = 1;
     bench_->cmd_i = static_cast<std::remove_reference_t<decltype(bench_->cmd_i)>>(step.cmd);
     bench_->live_i = static_cast<std::remove_reference_t<decltype(bench_->live_i)>>(step.live);
-    bench_->scalar_i = step.scalar;
     for (unsigned w = 0; w < kWords; ++w) {
       bench_->a_i[w] = step.a[w];
-      bench_->b_i[w] = step.b[w];
+      bench_->b_i[w] = step.by_scalar ? static_cast<uint32_t>(step.scalar >> 32 * (w % 2)) : step.b[w];
       bench_->acc_i[w] = step.acc[w];
     }
   }

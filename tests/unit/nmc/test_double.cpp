@@ -77,7 +77,6 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
             step.b[w] = static_cast<uint32_t>(rng());
             step.acc[w] = static_cast<uint32_t>(rng());
           }
-          step.scalar = rng();
           for (unsigned i = 0; i < kLanes; ++i) {
             const auto [a, b] = pair(rng);
             test::set_bits(step.a, place(c.from, i), bits_in(c.from), a);
@@ -123,6 +122,7 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
       c.propagate_nan = job.propagate_nan;
       c.saturate = job.saturate;
       step.cmd = c.bits();
+      step.by_scalar = c.scalar;
       step.acc = acc;
       acc = one(step);
     };

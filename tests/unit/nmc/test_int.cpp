@@ -43,6 +43,8 @@ struct Command {
            saturate << 3 | use_acc << 2 | scalar << 1 | to_acc;
   }
   bool doubled() const { return size_of(from) == 3 || size_of(to) == 3; }
+  /// What a 64-bit word is filled with by a scalar.
+  uint64_t scalar_words(uint64_t x) const { return doubled() ? x : (x & 0xffff'ffff) * 0x1'0000'0001; }
   unsigned word_bits() const { return doubled() ? 64 : 32; }
   unsigned elements() const { return wide ? kBeatBits / word_bits() : kBeatBits / bits_in(from); }
   /// Where element i of `type` lies.
@@ -193,7 +195,8 @@ class IntLanes : public test::Lanes<Vnmc_int, kWords, uint32_t (*)(Vnmc_int&)> {
         steps, gaps,
         [&](Step& step) {
           step.cmd = c.bits();
-          step.scalar = number(rng);
+          step.scalar = c.scalar_words(number(rng));
+          step.by_scalar = c.scalar;
           step.live = rng.chance(0.5) ? ~0u : static_cast<uint32_t>(rng());
           for (unsigned w = 0; w < kWords; ++w) {
             step.a[w] = static_cast<uint32_t>(rng());
@@ -336,7 +339,7 @@ TEST_CASE("int lanes: folds through the accumulator are the reference's reductio
       }
     };
     step.live = ~0u;
-    step.scalar = job.scalar;
+    step.scalar = c.scalar_words(job.scalar);
     load(step.a, 0);
     IntLanes::Step::Words res{};
     for (unsigned source = 1; source < k; ++source) {
@@ -350,7 +353,7 @@ TEST_CASE("int lanes: folds through the accumulator are the reference's reductio
     }
     if (premul) {  // the sum times the scalar: products and sums wrap
       c.op = Redop::PROD;
-      c.use_acc = c.scalar = true;
+      c.use_acc = c.scalar = step.by_scalar = true;
       c.to_acc = false;
       step.acc = res;
       step.cmd = c.bits();

@@ -22,6 +22,8 @@ class Runner(unittest.TestCase):
         self.assertTrue(match("short frames", "rx", "rx: short frames"))
         self.assertFalse(match("rx", "tx", "tx: sends"))
         self.assertTrue(match("a [b]*", "rx", "a [b] c"))
+        self.assertTrue(match("rx*", "rx_path", "parser: short frames"))
+        self.assertFalse(match("rx*", "tx_path", "parser: short frames"))
 
     def test_names_are_read_from_the_sources(self):
         with tempfile.NamedTemporaryFile("w", suffix=".cpp") as source:
