@@ -77,7 +77,8 @@ module weft_nmc_read
   span_beats_t         left_q;
   logic   [BurstW-1:0] burst_q;
   logic                last_q;  // this burst ends the job
-  logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised
+  logic   [ RoomW-1:0] room_q;  // beats of the buffer neither filled nor promised, two cycles ago
+  logic                pop_q;   // whether one has left is known late
   logic                room_ok_q;  // a whole burst fits; late by a cycle, asks are two apart
   logic                ar_valid_q;
   logic   [BurstW-1:0] to_page;
@@ -120,12 +121,14 @@ module weft_nmc_read
       ar_valid_q <= 1'b0;
       room_q     <= RoomW'(Depth);
       room_ok_q  <= 1'b0;
+      pop_q      <= 1'b0;
     end else begin
       state_q <= state_d;
       if (ask) ar_valid_q <= 1'b1;
       else if (m_axi_arready) ar_valid_q <= 1'b0;
       room_ok_q <= room_q >= RoomW'(PageBeats);
-      room_q    <= room_q + RoomW'(pop) - (ask ? RoomW'(burst_q) : '0);
+      pop_q     <= pop;
+      room_q    <= room_q + RoomW'(pop_q) - (ask ? RoomW'(burst_q) : '0);
     end
   end
 

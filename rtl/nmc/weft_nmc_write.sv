@@ -192,6 +192,7 @@ module weft_nmc_write
 
   wire w_ok = lead_q > LeadW'(1) || (lead_q == LeadW'(1) && m_axi_awvalid);
   wire w_done = m_axi_wvalid && m_axi_wready;
+  wire aw_done = m_axi_awvalid && m_axi_awready;
 
   assign m_axi_wvalid = w_valid && w_ok;
   assign w_ready      = m_axi_wready && w_ok;
@@ -201,7 +202,8 @@ module weft_nmc_write
     if (rst_i) begin
       lead_q <= LeadW'(1);
     end else begin
-      lead_q <= lead_q + LeadW'(m_axi_awvalid && m_axi_awready) - LeadW'(w_done && m_axi_wlast);
+      // Data leaves late: it only enables the count, whose direction is the address's.
+      if (aw_done != (w_done && m_axi_wlast)) lead_q <= aw_done ? lead_q + 1'b1 : lead_q - 1'b1;
     end
   end
 
