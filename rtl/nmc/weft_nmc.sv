@@ -31,6 +31,7 @@ module weft_nmc
     output logic                 cpl_valid_o,
     input  wire                  cpl_ready_i,
     output cpl_t                 cpl_o,
+    output logic     [    31:0]  cpl_cycles_o,  // that the request took
     // Source 0.
     output logic     [    63:0]  m_axi_a_araddr,
     output logic     [     7:0]  m_axi_a_arlen,
@@ -374,6 +375,16 @@ module weft_nmc
       .flags_o       (cpl_flags),
       .busy_o        (done_busy)
   );
+
+  // From the later of the request itself and the completion before it to the offer of its own; with
+  // the cycles on offer they sum up to `busy`. Stays at 2^32 - 1.
+  logic [31:0] cycles_q;
+  assign cpl_cycles_o = cycles_q;
+
+  always_ff @(posedge clk_i) begin
+    if (rst_i || cnt_o.done) cycles_q <= '0;
+    else if (cnt_o.busy && !cpl_valid_o && cycles_q != '1) cycles_q <= cycles_q + 1'b1;
+  end
 
   assign cnt_o.busy    = req_valid || decode_busy || done_busy;
   assign cnt_o.beat    = credit;

@@ -297,6 +297,7 @@ module weft_node
       .cpl_valid_o(nmc_cpl_valid),
       .cpl_ready_i(nmc_cpl_ready),
       .cpl_o(nmc_cpl),
+      .cpl_cycles_o(),  // the engine's trace times entries
       .m_axi_a_araddr(m_axi_nmc_a_araddr),
       .m_axi_a_arlen(m_axi_nmc_a_arlen),
       .m_axi_a_arvalid(m_axi_nmc_a_arvalid),

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -94,6 +95,7 @@ class World {
     NmcRequest request;
     wire::Err status;
     uint64_t cycle;
+    uint64_t took;  // cycles, as the reducer counts them
   };
 
   World(Dut& dut, NmcSettings settings) : dut_(dut), set_(std::move(settings)), memory_(set_.size) {
@@ -181,7 +183,9 @@ class World {
     if (dut_.req_valid_i && dut_.req_ready_o) {
       waiting_.pop_front();
       req_done_ = true;
+      accepted_.push_back(cycle_);
     }
+    if (dut_.cpl_valid_o && !offered_at_) offered_at_ = cycle_;
     look_read(0, dut_.m_axi_a_arvalid && dut_.m_axi_a_arready, dut_.m_axi_a_araddr, dut_.m_axi_a_arlen,
               dut_.m_axi_a_rvalid, dut_.m_axi_a_rready);
     look_read(1, dut_.m_axi_b_arvalid && dut_.m_axi_b_arready, dut_.m_axi_b_araddr, dut_.m_axi_b_arlen,
@@ -413,7 +417,14 @@ class World {
              std::to_string(want));
       }
     }
-    completions_.push_back({e.request, status, cycle_});
+    // From the request or the completion before it, whichever is later, to the completion on offer.
+    const uint64_t took = *offered_at_ - std::max(accepted_.front(), done_at_) - 1;
+    if (dut_.cpl_cycles_o != took)
+      fail("a request of " + std::to_string(dut_.cpl_cycles_o) + " cycles, not " + std::to_string(took));
+    accepted_.pop_front();
+    offered_at_.reset();
+    done_at_ = cycle_;
+    completions_.push_back({e.request, status, cycle_, took});
   }
 
   // A request that failed half-way has written some of the right bytes and left the others; behind
@@ -455,6 +466,9 @@ class World {
   } offered_[9];
   uint64_t w_bursts_ = 0;  // bursts whose last beat is in w_beats_
   uint64_t cycle_ = 0, beats_written_ = 0, bursts_read_ = 0, bursts_written_ = 0, moved_ = 0;
+  std::deque<uint64_t> accepted_;  // when, of requests without a completion
+  std::optional<uint64_t> offered_at_;
+  uint64_t done_at_ = 0;
   bool req_done_ = false, r_done_[2] = {}, b_done_ = false;  // offers that the last edge took
   Counters counters_;
 };
