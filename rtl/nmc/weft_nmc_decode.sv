@@ -36,20 +36,12 @@ module weft_nmc_decode
   // ---- stage 1: what kind of work it is ---------------------------------------------------------
   typedef struct packed {
     nmc_req_t    req;
-    shape_e      shape;
     logic        copy;
+    logic        same;        // no conversion, and an operation that every lane has
+    logic        fp64;        // from or to
     logic [31:0] len_m1;
     logic [5:0]  top_source;  // index of the highest source counted from src1
   } kind_t;
-
-  function automatic shape_e shape_of(nmc_req_t req, logic copy);
-    logic native;
-    native = copy || (req.dtype == req.to && req.dtype != DtFloat64 &&
-                      !(req.redop inside {RedProd, RedAvg, RedPremulSum}));
-    if (native) return Native;
-    if (req.dtype == DtFloat64 || req.to == DtFloat64) return Wide8;
-    return (req.dtype[1:0] == 2'd3 || req.to[1:0] == 2'd3) ? Wide16 : Wide32;
-  endfunction
 
   function automatic kind_t kind_of(nmc_req_t req);
     kind_t x;
@@ -58,7 +50,8 @@ module weft_nmc_decode
     x.req  = req;
     x.copy = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
              req.redop != RedAvg && req.redop != RedPremulSum));
-    x.shape      = shape_of(req, x.copy);
+    x.same = req.dtype == req.to && !(req.redop inside {RedProd, RedAvg, RedPremulSum});
+    x.fp64 = req.dtype == DtFloat64 || req.to == DtFloat64;
     x.len_m1     = req.len - 1'b1;
     x.top_source = (req.own[5:0] == last) ? req.nsrc[5:0] - 6'd2 : last;
     return x;
@@ -75,6 +68,12 @@ module weft_nmc_decode
     logic [34:0] far_hi;
   } form_t;
 
+  function automatic shape_e shape_of(kind_t k);
+    if (k.copy || (k.same && !k.fp64)) return Native;
+    if (k.fp64) return Wide8;
+    return (k.req.dtype[1:0] == 2'd3 || k.req.to[1:0] == 2'd3) ? Wide16 : Wide32;
+  endfunction
+
   // log2 of the bytes of a step; as a table, which is one level.
   function automatic logic [2:0] step_bits(shape_e shape, logic [1:0] size);
     unique case ({shape, size})
@@ -89,13 +88,13 @@ module weft_nmc_decode
   function automatic nmc_layout_t layout_of(kind_t k);
     nmc_layout_t x;
     logic native;
-    native   = k.shape == Native;
-    x.shape  = k.shape;
+    x.shape  = shape_of(k);
+    native   = x.shape == Native;
     x.parts  = native && !k.copy && k.req.dtype[3] && !k.req.to[1];
     x.from   = k.req.dtype[1:0];
     x.to     = k.req.to[1:0];
-    x.window = step_bits(k.shape, x.from);
-    x.result = step_bits(k.shape, x.to);
+    x.window = step_bits(x.shape, x.from);
+    x.result = step_bits(x.shape, x.to);
     return x;
   endfunction
 
@@ -212,7 +211,7 @@ module weft_nmc_decode
     x.one           = k.req.nsrc == 8'd1;
     x.copy          = k.copy;
     x.fp            = k.req.dtype[3];
-    x.fp64          = k.shape == Wide8;
+    x.fp64          = k.fp64;
     // Integers wrap, so their sum may as well be scaled once.
     scaled          = k.req.redop == RedPremulSum;
     x.premul        = scaled && x.fp;

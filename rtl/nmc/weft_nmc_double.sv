@@ -17,10 +17,11 @@
 // What a lane with live_i = 0 computes raises no flag. The rules are sw/ref/numerics.h's;
 // docs/nmc.md has the table.
 //
-//   1  expand, compare the magnitudes     5  left-normalise by 16s, as far as the exponent allows
-//   2  larger one first, their distance   6  by 4s
-//   3  right shift by 16s                 7  by 1s
-//   4  by 4s and 1s; add or subtract      8  decide the rounding        9  round, pack
+//   0  expand                             5  left-normalise by 16s, as far as the exponent allows
+//   1  compare the magnitudes             6  by 4s
+//   2  larger one first, their distance   7  by 1s
+//   3  right shift by 16s                 8  decide the rounding
+//   4  by 4s and 1s; add or subtract      9  round, pack
 // A product leaves at stage 2, has its smaller factor normalised, and joins there again: as the
 // smaller operand of a sum with 0, so that stages 3 and 4 make it subnormal where it has to be.
 // What of this is as in weft_nmc_float is explained there.
@@ -55,7 +56,7 @@ module weft_nmc_double
   localparam int unsigned AlnW = FracW + 3;  // smaller significand, guard and round bit
   localparam int unsigned SumW = FracW + 4;  // larger one, with room for the carry
   localparam int unsigned ProdExpW = ExpW + 2;
-  localparam int unsigned Stages = DoubleLatency;
+  localparam int unsigned Stages = DoubleLatency - 1;  // behind stage 0
   localparam int unsigned MulStages = DoubleMulLatency - DoubleLatency;
   localparam logic [ExpW-1:0] ExpMax = '1;
 
@@ -113,7 +114,7 @@ module weft_nmc_double
     return '{normal: x.expo != '0, special: x.expo == ExpMax, frac: x.frac != '0};
   endfunction
 
-  // And-or of what each format would give, since that is flat: a comparison still has to follow.
+  // And-or of what each format would give, since that is flat.
   // `other` is 0 unless it is wanted.
   function automatic val_t expand(logic [63:0] word, val_t other, format_t from);
     logic [31:0] x;
@@ -266,8 +267,8 @@ module weft_nmc_double
     logic        saturate;
   } back_t;
 
-  logic                 v1_q;
-  float_cmd_t           cmd1_q;
+  logic                 v0_q, v1_q;
+  float_cmd_t           cmd0_q, cmd1_q;
   logic                 mul2_q;  // there are factors of a product in stage 2
   logic                 prod2_q;  // there is a product in stage 2
   logic [MulStages+1:3] mul_q;   // ... of stages 3 to 7 a product
@@ -289,7 +290,8 @@ module weft_nmc_double
   endfunction
 
   always_ff @(posedge clk_i) begin
-    cmd1_q    <= cmd_i;
+    cmd0_q    <= cmd_i;
+    cmd1_q    <= cmd0_q;
     back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
     for (int unsigned i = 3; i < Stages; i++) back_q[i] <= back_q[i-1];
     mul_back_q[2] <= back_of(cmd1_q);
@@ -299,6 +301,7 @@ module weft_nmc_double
                prod_exp_t'({1'b0, bias_of(cmd1_q.scalar ? FmtFp64 : cmd1_q.from)});
     bias3_q <= bias2_q;
     if (rst_i) begin
+      v0_q    <= 1'b0;
       v1_q    <= 1'b0;
       mul2_q  <= 1'b0;
       prod2_q <= 1'b0;
@@ -306,7 +309,8 @@ module weft_nmc_double
       valid_q <= '0;
       valid_o <= 1'b0;
     end else begin
-      v1_q    <= valid_i;
+      v0_q    <= valid_i;
+      v1_q    <= v0_q;
       mul2_q  <= v1_q && mul_in;
       prod2_q <= merge;
       mul_q   <= {mul_q[MulStages:3], mul2_q};
@@ -316,6 +320,9 @@ module weft_nmc_double
   end
 
   // ---- stage registers --------------------------------------------------------------------------
+  val_t             a0_q     [Lanes];
+  val_t             b0_q     [Lanes];
+
   val_t             a1_q     [Lanes];
   val_t             b1_q     [Lanes];
   sort_t            asort1_q [Lanes];
@@ -697,36 +704,44 @@ module weft_nmc_double
       end
     end
 
-    if (valid_i) begin
+    if (v0_q) begin
       // A conversion adds a zero with the exponent of the smallest normal number of `to`.
-      automatic logic convert = cmd_i.op == FloatConvert;
-      automatic exp_t lowest = (cmd_i.from == FmtFp64) ? lowest_of(cmd_i.to) : '0;
-      automatic format_t from_a = format_of(cmd_i.from, !cmd_i.use_acc);
-      automatic format_t from_b = format_of((Mul && cmd_i.scalar) ? FmtFp64 : cmd_i.from, 1'b1);
+      automatic logic convert = cmd0_q.op == FloatConvert;
+      automatic exp_t lowest = (cmd0_q.from == FmtFp64) ? lowest_of(cmd0_q.to) : '0;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic val_t a = expand(a_i[i*64+:64], only(acc_i[i*64+:64], cmd_i.use_acc), from_a);
-        automatic val_t b = expand(b_i[i*64+:64], '0, from_b);
-        automatic exp_t expo = cmd_i.use_acc ? acc_i[i*64+52+:11] : a_i[i*64+52+:11];
+        automatic val_t a = a0_q[i];
+        automatic val_t b = b0_q[i];
         a1_q[i]      = a;
         b1_q[i]      = convert ? '{a.neg, lowest, '0} : b;
         asort1_q[i]  = sort(a);
         bsort1_q[i]  = convert ? '{normal: lowest != '0, default: 1'b0} : sort(b);
         a_ge1_q[i]   = {a.expo, a.frac} >= {b.expo, b.frac};
-        enough1_q[i] = cmd_i.from != FmtFp64 || expo >= lowest_of(cmd_i.to);
+        enough1_q[i] = cmd0_q.from != FmtFp64 || a.expo >= lowest_of(cmd0_q.to);
+      end
+    end
+
+    if (valid_i) begin
+      automatic format_t from_a = format_of(cmd_i.from, !cmd_i.use_acc);
+      automatic format_t from_b = format_of((Mul && cmd_i.scalar) ? FmtFp64 : cmd_i.from, 1'b1);
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        a0_q[i] = expand(a_i[i*64+:64], only(acc_i[i*64+:64], cmd_i.use_acc), from_a);
+        b0_q[i] = expand(b_i[i*64+:64], '0, from_b);
       end
     end
   end
 
   // ---- flags ------------------------------------------------------------------------------------
   // Marks of live lanes and what was invalid, beside the lanes; index = stage.
-  logic [Lanes-1:0] live1_q;
+  logic [Lanes-1:0] live0_q, live1_q;
   logic [Lanes-1:0] live_q     [2:Stages];
   logic [Lanes-1:0] mul_live_q [2:MulStages+1];
   logic [Stages:3]  invalid_q;
 
   always_ff @(posedge clk_i) begin
-    live1_q   <= live_i;
+    live0_q   <= live_i;
+    live1_q   <= live0_q;
     live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
     for (int unsigned i = 3; i <= Stages; i++) live_q[i] <= live_q[i-1];
     mul_live_q[2] <= live1_q;

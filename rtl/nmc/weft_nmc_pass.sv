@@ -55,6 +55,7 @@ module weft_nmc_pass
   logic         fresh_q;   // the job's first pass is still to come
   kind_e        kind_q;
   logic   [6:0] source_q;  // k
+  logic         own_q;     // ... is `own`
   span_t        chunk_q;   // bytes of the windows before this chunk
   addr_t        offs_q;    // of source k behind at_next
 
@@ -92,7 +93,8 @@ module weft_nmc_pass
   wire last_chunk = !chunked || left_m1_q < full;
   wire span_t chunk_bytes = (left_m1_q < (full | half)) ? half : full;
   wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
-  wire own_k = source == {1'b0, job_i.own};
+  wire own_first = job_i.own == 6'(skips);
+  wire own_k = fresh_q ? own_first : own_q;
   wire addr_t base_k = own_k ? job_i.at0 : job_i.at_next + offs_q;
   wire own_0 = takes_k ? job_i.own == '0 : own_k;
   wire addr_t base_a = own_0 ? job_i.at0 : takes_k ? job_i.at1 : job_i.at_next + offs_q;
@@ -253,6 +255,7 @@ module weft_nmc_pass
     if (state_q == StAim && ready_to_aim) begin
       kind_q       <= kind;
       source_q     <= source;
+      own_q        <= own_k;
       at_a_q       <= base_a + addr_t'(chunk_q);
       at_b_q       <= base_k + addr_t'(chunk_q);
       bytes_m1_q   <= !chunked ? job_i.span_m1 : last_chunk ? left_m1_q : chunk_bytes - 1'b1;
@@ -265,9 +268,11 @@ module weft_nmc_pass
       kind_q <= next_kind;
       if (ends_chunk_q) begin
         source_q <= 7'(skips);
+        own_q    <= own_first;
         offs_q   <= '0;
       end else if (moves_on) begin
         source_q <= source_q + 1'b1;
+        own_q    <= source_q + 1'b1 == {1'b0, job_i.own};
         offs_q   <= offs_q + addr_t'(job_i.stride);
       end
       if (ends_chunk_q) begin

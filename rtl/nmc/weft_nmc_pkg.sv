@@ -62,8 +62,8 @@ package weft_nmc_pkg;
   // Cycles from operands to result: products, and everything else.
   localparam int unsigned FloatLatency = 8;
   localparam int unsigned FloatMulLatency = 13;
-  localparam int unsigned DoubleLatency = 9;
-  localparam int unsigned DoubleMulLatency = 15;
+  localparam int unsigned DoubleLatency = 10;
+  localparam int unsigned DoubleMulLatency = 16;
 
   // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7.
   function automatic logic float_exp5(float_fmt_e fmt);

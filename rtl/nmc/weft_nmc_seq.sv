@@ -96,7 +96,7 @@ module weft_nmc_seq
   // Waiting for the lanes: a step of another class must not overtake the steps so far, and the
   // first step of a pass comes when the pass before has left the accumulator ready for it.
   lane_wait_t out_q, acc_q;
-  lane_wait_t wait_q;  // how long the pass behind this one waits
+  lane_wait_t wait_q;  // how long a pass behind this step would wait
   logic       acc_ok_q, class_ok_q;
   lane_wait_t later_q;  // of this pass's class
   wire        go = class_ok_q && (acc_ok_q || !first_q);
@@ -149,13 +149,10 @@ module weft_nmc_seq
     return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1(p.layout) || (last && p.ends));
   endfunction
 
-  // Cycles between the last step of a pass and the next pass, which reads what it wrote: a result
-  // can be read two cycles behind the one in which the lanes show it.
-  function automatic lane_wait_t acc_wait(nmc_pass_t p);
-    lane_wait_t all;
-    all = lane_latency(p.cmd.which) + lane_wait_t'(2);
-    if (!p.cmd.to_acc && !p.cmd.to_kept) return '0;
-    return (p.steps[ChunkW:0] >= (ChunkW + 1)'(all)) ? '0 : all - lane_wait_t'(p.steps);
+  // Cycles between a pass of one step and the next pass, which reads what it wrote: a result can be
+  // read two cycles behind the one in which the lanes show it. Each further step takes one off.
+  function automatic lane_wait_t acc_wait(lane_cmd_t cmd);
+    return (cmd.to_acc || cmd.to_kept) ? lane_latency(cmd.which) + lane_wait_t'(2) : '0;
   endfunction
 
   // How much later than the fastest lanes those of a class show a result.
@@ -163,6 +160,7 @@ module weft_nmc_seq
     return lane_latency(which) - LaneFirst;
   endfunction
 
+  wire lane_wait_t wait_next = (wait_q == '0) ? '0 : wait_q - 1'b1;
   wire lane_wait_t out_next = (out_q == '0) ? '0 : out_q - 1'b1;
 
   // Bytes of a window, less one or modulo a beat; see takes_next.
@@ -179,7 +177,6 @@ module weft_nmc_seq
   always_ff @(posedge clk_i) begin
     if (load) begin
       pass_q     <= pass;
-      wait_q     <= acc_wait(pass);
       later_q    <= later(pass.cmd.which);
       left_q     <= pass.steps;
       first_q    <= 1'b1;
@@ -230,14 +227,16 @@ module weft_nmc_seq
     end else begin
       if (emit) begin
         out_q      <= later_q;
-        acc_q      <= wait_q;
-        acc_ok_q   <= wait_q == '0;
+        acc_q      <= wait_next;
+        acc_ok_q   <= wait_next == '0;
       end else begin
         out_q <= out_next;
         if (acc_q != '0) acc_q <= acc_q - 1'b1;
         acc_ok_q <= acc_q <= lane_wait_t'(1);
       end
       // A load comes late: with it only the results before and the new class are compared.
+      if (load) wait_q <= acc_wait(pass.cmd);
+      else if (emit) wait_q <= wait_next;
       if (load) class_ok_q <= (active_q ? later_q : out_next) <= later(pass.cmd.which);
       else if (!emit) class_ok_q <= out_next <= later_q;
       if (load) active_q <= 1'b1;

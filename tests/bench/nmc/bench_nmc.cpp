@@ -124,8 +124,8 @@ double kcycles_per_s(uint64_t cycles, std::clock_t start) {
 }
 
 void simulation_speed() {
-  for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT8_E4M3, Dtype::INT32}) {
-    Reducer dut(40, 60);
+  for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT8_E4M3, Dtype::INT32, Dtype::FLOAT64}) {
+    Reducer dut(40, 110);
     const Kind kind = {type, type, Redop::SUM, 2};
     const auto round = [&] {
       for (unsigned slot = 0; slot < 6; ++slot) dut.world().push(request(kind, true, slot));
@@ -146,8 +146,22 @@ void simulation_speed() {
   std::printf("idle:                              %6.0f kcycles/s\n", kcycles_per_s(kIdle, start));
 }
 
-constexpr Dtype kFloats[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT16, Dtype::FLOAT8_E5M2,
-                             Dtype::FLOAT8_E4M3};
+// Two sources of these go at a beat a cycle.
+constexpr Kind kFullRate[] = {{Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 2},
+                              {Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, 2},
+                              {Dtype::FLOAT16, Dtype::FLOAT16, Redop::MAX, 2},
+                              {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::SUM, 2},
+                              {Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3, Redop::MIN, 2},
+                              {Dtype::UINT8, Dtype::UINT8, Redop::SUM, 2},
+                              {Dtype::UINT16, Dtype::UINT16, Redop::MAX, 2},
+                              {Dtype::UINT32, Dtype::UINT32, Redop::XOR, 2},
+                              {Dtype::UINT64, Dtype::UINT64, Redop::SUM, 2},
+                              {Dtype::INT8, Dtype::INT8, Redop::MIN, 2},
+                              {Dtype::INT16, Dtype::INT16, Redop::SUM, 2},
+                              {Dtype::INT32, Dtype::INT32, Redop::SUM, 2},
+                              {Dtype::INT64, Dtype::INT64, Redop::MAX, 2},
+                              {Dtype::FLOAT64, Dtype::FLOAT64, Redop::COPY, 1},
+                              {Dtype::UINT8, Dtype::UINT8, Redop::COPY, 1}};
 
 }  // namespace
 
@@ -158,18 +172,20 @@ int main() {
                 "B/cycle", "cycles/128 B", "1 alone", "starved");
     for (unsigned latency : {40u, 400u}) {
       for (bool turned : {false, true}) {
-        for (Dtype type : kFloats) {
-          slowest = std::min(slowest, print({type, type, Redop::SUM, 2}, turned, latency).bytes_per_cycle);
-        }
-        slowest = std::min(
-            slowest, print({Dtype::INT32, Dtype::INT32, Redop::SUM, 2}, turned, latency).bytes_per_cycle);
-        slowest = std::min(
-            slowest, print({Dtype::UINT8, Dtype::UINT8, Redop::COPY, 1}, turned, latency).bytes_per_cycle);
+        for (const Kind& kind : kFullRate)
+          slowest = std::min(slowest, print(kind, turned, latency).bytes_per_cycle);
       }
     }
     for (bool turned : {false, true}) {
       for (unsigned nsrc : {3u, 4u, 8u, 64u})
         print({Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, nsrc}, turned, 40);
+      for (unsigned nsrc : {2u, 4u}) {
+        for (Redop op : {Redop::SUM, Redop::PROD, Redop::AVG})
+          print({Dtype::FLOAT64, Dtype::FLOAT64, op, nsrc}, turned, 40);
+        for (Dtype type : {Dtype::INT8, Dtype::INT16, Dtype::INT32, Dtype::INT64}) {
+          for (Redop op : {Redop::PROD, Redop::PREMUL_SUM}) print({type, type, op, nsrc}, turned, 40);
+        }
+      }
       for (Dtype type : {Dtype::FLOAT32, Dtype::FLOAT16, Dtype::FLOAT8_E4M3}) {
         for (unsigned nsrc : {2u, 4u}) {
           for (Redop op : {Redop::PROD, Redop::AVG, Redop::PREMUL_SUM})
