@@ -8,6 +8,9 @@ rtl/nmc/weft_nmc_pkg.sv
 rtl/nmc/weft_nmc_float.sv
 rtl/nmc/weft_nmc_double.sv
 rtl/nmc/weft_nmc_int.sv
+rtl/nmc/weft_nmc_mx_in.sv
+rtl/nmc/weft_nmc_mx_out.sv
+rtl/nmc/weft_nmc_mx_pack.sv
 rtl/nmc/weft_nmc_acc.sv
 rtl/nmc/weft_nmc_lanes.sv
 rtl/nmc/weft_nmc_rot.sv

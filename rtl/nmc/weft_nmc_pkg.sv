@@ -116,6 +116,21 @@ package weft_nmc_pkg;
     logic      to_acc;    // the result goes to the accumulator: not converted
   } int_cmd_t;
 
+  // ---- blocks of OCP MX -------------------------------------------------------------------------
+  // 32 elements behind the byte of their scale, e8m0.
+  localparam int unsigned MxElements = 32;
+  localparam int unsigned MxMaxBytes = 1 + MxElements;
+  typedef logic [8*MxMaxBytes-1:0] mx_block_t;  // byte i is byte i in memory
+
+  typedef enum logic [1:0] {  // bits 3:2 of their dtypes
+    MxE4m3 = 2'd0,
+    MxE5m2 = 2'd1,
+    MxE2m1 = 2'd2
+  } mx_fmt_e;
+
+  localparam int unsigned MxInLatency = 3;   // of weft_nmc_mx_in, weft_nmc_mx_out
+  localparam int unsigned MxOutLatency = 7;
+
   // ---- steps ------------------------------------------------------------------------------------
   // A step takes one window of each operand through the lanes. A native step works on a whole beat
   // with every lane; a wide one on 32, 16 or 8 elements that change their size on the way, or that
