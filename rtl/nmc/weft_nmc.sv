@@ -21,7 +21,8 @@ module weft_nmc
     parameter int unsigned ReadDepth = 512,  // beats a source may have in flight and waiting
     parameter int unsigned WriteDepth = 32,  // beats between lanes and write channel
     parameter int unsigned QueueDepth = 8,   // requests waiting in front
-    parameter bit          Products   = 1'b1 // PROD, AVG and PREMUL_SUM
+    parameter bit          Products   = 1'b1,  // PROD, AVG and PREMUL_SUM
+    parameter bit          Blocks     = 1'b1  // MX types
 ) (
     input  wire                  clk_i,
     input  wire                  rst_i,
@@ -94,7 +95,8 @@ module weft_nmc
   nmc_done_job_t  job_done;
 
   weft_nmc_decode #(
-      .Products(Products)
+      .Products(Products),
+      .Blocks  (Blocks)
   ) u_decode (
       .clk_i,
       .rst_i,
@@ -210,6 +212,9 @@ module weft_nmc
   logic [NmcW-1:0]    wide, half, beat_data;
   logic [2*NmcW-1:0]  bytes;
   float_flags_t       result_flags, job_flags, cpl_flags;
+  logic               plain_valid, plain_err, plain_ends, mx_valid, mx_err, mx_ends;
+  logic [NmcW-1:0]    plain_data, mx_data;
+  float_flags_t       plain_flags, mx_flags;
 
   weft_nmc_seq #(
       .Credits(WriteDepth)
@@ -282,7 +287,8 @@ module weft_nmc
   );
 
   weft_nmc_lanes #(
-      .Products(Products)
+      .Products(Products),
+      .Blocks  (Blocks)
   ) u_lanes (
       .clk_i,
       .rst_i,
@@ -307,21 +313,52 @@ module weft_nmc
       .flags_o    (result_flags)
   );
 
+  // Results of jobs with blocks go their own way to the same beats, in order; see weft_nmc_seq.
+  wire mx_result = result_valid && (result_tag.layout.from_block || result_tag.layout.to_block);
+  logic mx_result_q;  // the flags now are of such a one
+  always_ff @(posedge clk_i) mx_result_q <= mx_result;
+
   weft_nmc_gather u_gather (
       .clk_i,
       .rst_i,
-      .valid_i     (result_valid),
+      .valid_i     (result_valid && !mx_result),
       .tag_i       (result_tag),
       .wide_i      (wide),
       .half_i      (half),
       .byte_i      (bytes),
-      .flags_i     (result_flags),
-      .beat_valid_o(beat_valid),
-      .beat_data_o (beat_data),
-      .beat_err_o  (beat_err),
-      .ends_o      (beat_ends),
-      .flags_o     (job_flags)
+      .flags_i     (mx_result_q ? '0 : result_flags),
+      .beat_valid_o(plain_valid),
+      .beat_data_o (plain_data),
+      .beat_err_o  (plain_err),
+      .ends_o      (plain_ends),
+      .flags_o     (plain_flags)
   );
+
+  if (Blocks) begin : gen_mx
+    weft_nmc_mx u_mx (
+        .clk_i,
+        .rst_i,
+        .valid_i     (mx_result),
+        .tag_i       (result_tag),
+        .wide_i      (wide),
+        .flags_i     (result_flags),
+        .beat_valid_o(mx_valid),
+        .beat_data_o (mx_data),
+        .beat_err_o  (mx_err),
+        .ends_o      (mx_ends),
+        .flags_o     (mx_flags)
+    );
+  end else begin : gen_no_mx
+    assign {mx_valid, mx_err, mx_ends} = '0;
+    assign mx_data  = '0;
+    assign mx_flags = '0;
+  end
+
+  assign beat_valid = plain_valid || mx_valid;
+  assign beat_data  = mx_valid ? mx_data : plain_data;
+  assign beat_err   = mx_valid ? mx_err : plain_err;
+  assign beat_ends  = plain_ends || mx_ends;
+  assign job_flags  = mx_valid ? mx_flags : plain_flags;
 
   // ---- destination ------------------------------------------------------------------------------
   logic            b_bad, done_busy;
@@ -395,6 +432,7 @@ module weft_nmc
 
   // The write engine has room for every job that the tracker lets in.
   `WEFT_IMPLIES(WriteTakesJobs, give_work, write_ready);
+  `WEFT_ASSERT(BeatsApart, !(plain_valid && mx_valid));
   `WEFT_IMPLIES(EndsWithBeat, beat_ends, beat_valid);
 
 endmodule

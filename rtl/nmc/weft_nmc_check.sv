@@ -3,7 +3,7 @@
 // What the reducer refuses by the looks of a request: what weft_math_pkg says of its types,
 // operation, flags and sources, then its alignment. Combinational. Addresses that run over the end
 // of the address space are weft_nmc_decode's part. Without Products there is no PROD, AVG and
-// PREMUL_SUM.
+// PREMUL_SUM, without Blocks no MX type.
 `default_nettype none
 
 module weft_nmc_check
@@ -11,7 +11,8 @@ module weft_nmc_check
   import weft_pkg::*;
   import weft_math_pkg::*;
 #(
-    parameter bit Products = 1'b1
+    parameter bit Products = 1'b1,
+    parameter bit Blocks   = 1'b1
 ) (
     input  wire nmc_req_t req_i,
     output err_e          status_o
@@ -26,6 +27,14 @@ module weft_nmc_check
       2'd3: return 3'b111;
     endcase
   endfunction
+
+  // The same of a length where sources or result are blocks: 32 elements.
+  function automatic logic [6:0] block_unit(dtype_e to);
+    if (to == DtMxfp4E2m1) return 7'h0f;
+    return (7'd1 << (3'd5 + 3'(to[1:0]))) - 1'b1;
+  endfunction
+
+  localparam math_parts_t Parts = '{blocks: Blocks && MathServed.blocks, exact: MathServed.exact};
 
   wire math_t math = '{
       dtype: req_i.dtype,
@@ -43,10 +52,12 @@ module weft_nmc_check
 
   wire [2:0] source_bits = req_i.src0[2:0] | (one ? 3'd0 : req_i.src1[2:0] | req_i.stride[2:0]);
   wire [2:0] result_bits = req_i.dst[2:0] | req_i.len[2:0];
-  wire aligned = (source_bits & unit(req_i.dtype)) == '0 && (result_bits & unit(req_i.to)) == '0;
+  wire blocks = kind_of(req_i.dtype) == KindBlock || kind_of(req_i.to) == KindBlock;
+  wire aligned = (source_bits & unit(req_i.dtype)) == '0 && (result_bits & unit(req_i.to)) == '0 &&
+      (!blocks || (req_i.len[6:0] & block_unit(req_i.to)) == '0);
 
   always_comb begin
-    status_o = math_error(math, MathServed);
+    status_o = math_error(math, Parts);
     if (status_o == ErrOk) begin
       if (product && !Products) status_o = ErrBadRedop;
       else if (!aligned) status_o = ErrBadAlign;

@@ -14,7 +14,8 @@ module weft_nmc_decode
   import weft_pkg::*;
   import weft_nmc_pkg::*;
 #(
-    parameter bit Products = 1'b1
+    parameter bit Products = 1'b1,
+    parameter bit Blocks   = 1'b1
 ) (
     input  wire                   clk_i,
     input  wire                   rst_i,
@@ -39,9 +40,27 @@ module weft_nmc_decode
     logic        copy;
     logic        same;        // no conversion, and an operation that every lane has
     logic        fp64;        // from or to
+    logic        from_block;  // MX; both 0 when bits are copied
+    logic        to_block;
+    blocks_t     blocks;      // of 32 elements; 0 if there is no MX type
     logic [31:0] len_m1;
     logic [5:0]  top_source;  // index of the highest source counted from src1
   } kind_t;
+
+  // Of the types that there are.
+  function automatic logic is_block(dtype_e t);
+    return Blocks && t[4];
+  endfunction
+
+  function automatic blocks_t blocks_of(nmc_req_t req);
+    if (!is_block(req.dtype) && !is_block(req.to)) return '0;
+    if (req.to == DtMxfp4E2m1) return req.len[31:4];
+    unique case (req.to[1:0])
+      2'd0:    return blocks_t'(req.len[31:5]);
+      2'd1:    return blocks_t'(req.len[31:6]);
+      default: return blocks_t'(req.len[31:7]);
+    endcase
+  endfunction
 
   function automatic kind_t kind_of(nmc_req_t req);
     kind_t x;
@@ -50,8 +69,12 @@ module weft_nmc_decode
     x.req  = req;
     x.copy = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
              req.redop != RedAvg && req.redop != RedPremulSum));
-    x.same = req.dtype == req.to && !(req.redop inside {RedProd, RedAvg, RedPremulSum});
-    x.fp64 = req.dtype == DtFloat64 || req.to == DtFloat64;
+    x.same       = req.dtype == req.to && !is_block(req.dtype) &&
+                   !(req.redop inside {RedProd, RedAvg, RedPremulSum});
+    x.fp64       = req.dtype == DtFloat64 || req.to == DtFloat64;
+    x.from_block = is_block(req.dtype) && !x.copy;
+    x.to_block   = is_block(req.to) && !x.copy;
+    x.blocks     = blocks_of(req);
     x.len_m1     = req.len - 1'b1;
     x.top_source = (req.own[5:0] == last) ? req.nsrc[5:0] - 6'd2 : last;
     return x;
@@ -64,6 +87,8 @@ module weft_nmc_decode
     nmc_layout_t layout;
     offs_t       lead;      // bytes of a source that the first result window has before its start
     span_t       bytes_m1;  // bytes of a source - 1
+    logic [32:0] result_m1; // bytes of the result - 1
+    offs_t       unaligned; // bytes of a result that lies anywhere - 1
     logic [34:0] far_lo;    // stride times top_source, in two parts
     logic [34:0] far_hi;
   } form_t;
@@ -91,16 +116,24 @@ module weft_nmc_decode
     x.shape  = shape_of(k);
     native   = x.shape == Native;
     x.parts  = native && !k.copy && k.req.dtype[3] && !k.req.to[1];
-    x.from   = k.req.dtype[1:0];
-    x.to     = k.req.to[1:0];
+    x.from   = k.from_block ? 2'd2 : k.req.dtype[1:0];
+    x.to     = k.to_block ? 2'd2 : k.req.to[1:0];
     x.window = step_bits(x.shape, x.from);
     x.result = step_bits(x.shape, x.to);
+    x.from_block = k.from_block;
+    x.to_block   = k.to_block;
+    x.mx         = mx_fmt_e'(k.from_block ? k.req.dtype[3:2] : k.req.to[3:2]);
     return x;
   endfunction
 
-  // Bytes of a source that correspond to x + 1 bytes of the result, less one.
-  function automatic span_t scaled_m1(logic [31:0] x, logic [1:0] from, logic [1:0] to);
-    unique case ({1'b0, from} - {1'b0, to})
+  // log2 of the bytes of an element, and one more.
+  function automatic logic [2:0] size_of(dtype_e t);
+    return (is_block(t) && t[3]) ? 3'd0 : 3'(t[1:0]) + 3'd1;
+  endfunction
+
+  // Bytes of elements of a source that correspond to x + 1 of elements of the result, less one.
+  function automatic span_t scaled_m1(logic [31:0] x, logic [2:0] from, logic [2:0] to);
+    unique case (from - to)
       3'd1:    return {{(SpanW - 33) {1'b0}}, x, 1'b1};
       3'd2:    return {{(SpanW - 34) {1'b0}}, x, 2'b11};
       3'd3:    return {{(SpanW - 35) {1'b0}}, x, 3'b111};
@@ -123,11 +156,19 @@ module weft_nmc_decode
 
   function automatic form_t form_of(kind_t k, err_e status);
     form_t x;
+    logic blocks;
+    blocks     = k.from_block || k.to_block;
     x.kind     = k;
     x.status   = status;
     x.layout   = layout_of(k);
-    x.lead     = lead_of(k.req.dst[OffsW-1:0], x.layout);
-    x.bytes_m1 = scaled_m1(k.len_m1, k.req.dtype[1:0], k.req.to[1:0]);
+    // Blocks are not cut: their first window starts with the source, wherever the result lies.
+    x.lead     = blocks ? '0 : lead_of(k.req.dst[OffsW-1:0], x.layout);
+    // A block has one byte more than its elements.
+    x.bytes_m1 = scaled_m1(k.len_m1, size_of(k.req.dtype), size_of(k.req.to)) +
+                 (is_block(k.req.dtype) ? span_t'(k.blocks) : '0);
+    x.result_m1 = {1'b0, k.len_m1} + (is_block(k.req.to) ? 33'(k.blocks) : '0);
+    x.unaligned = !blocks ? '0 : k.to_block ? offs_t'(mx_bytes(x.layout.mx) - 1'b1) :
+                  ~(offs_t'('1) << x.layout.result);
     x.far_lo   = times(k.req.stride, k.top_source[2:0]);
     x.far_hi   = times(k.req.stride, k.top_source[5:3]);
     return x;
@@ -153,6 +194,13 @@ module weft_nmc_decode
     return last[64];
   endfunction
 
+  // a + b + 1 in one carry chain.
+  function automatic logic [32:0] plus_one(logic [32:0] a, logic [32:0] b);
+    logic [33:0] sum;
+    sum = {a, 1'b1} + {b, 1'b1};
+    return sum[33:1];
+  endfunction
+
   function automatic sums_t sums_of(form_t x);
     nmc_req_t r;
     r = x.kind.req;
@@ -163,10 +211,10 @@ module weft_nmc_decode
         span_m1: x.bytes_m1 + span_t'(x.lead),
         reach: 38'(x.far_lo) + {x.far_hi, 3'd0},
         over0: over_end(r.src0, 65'(x.bytes_m1)),
-        over: over_end(r.dst, 65'(x.kind.len_m1)),
+        over: over_end(r.dst, 65'(x.result_m1)),
         last1: 65'(r.src1) + 65'(x.bytes_m1),
-        bytes: 33'(r.len) + 33'(r.dst[OffsW-1:0]),
-        page_bytes: 33'(r.len) + 33'(r.dst[11:0])
+        bytes: plus_one(x.result_m1, 33'(r.dst[OffsW-1:0])),
+        page_bytes: plus_one(x.result_m1, 33'(r.dst[11:0]))
     };
   endfunction
 
@@ -210,14 +258,14 @@ module weft_nmc_decode
     float_fmt_e acc;
     x.one           = k.req.nsrc == 8'd1;
     x.copy          = k.copy;
-    x.fp            = k.req.dtype[3];
+    x.fp            = k.req.dtype[3] || is_block(k.req.dtype);
     x.fp64          = k.fp64;
     // Integers wrap, so their sum may as well be scaled once.
     scaled          = k.req.redop == RedPremulSum;
     x.premul        = scaled && x.fp;
     x.scale         = (scaled && !x.fp) || k.req.redop == RedAvg;
     x.fold          = fold_of(k.req.redop);
-    x.from          = format_of(k.req.dtype);
+    x.from          = format_of(k.req.dtype);  // fp32 of blocks
     x.to            = format_of(k.req.to);
     x.int_from      = int_type_t'(k.req.dtype[2:0]);
     x.int_to        = int_type_t'(k.req.to[2:0]);
@@ -238,7 +286,8 @@ module weft_nmc_decode
 
   err_e check;
   weft_nmc_check #(
-      .Products(Products)
+      .Products(Products),
+      .Blocks  (Blocks)
   ) u_check (
       .req_i   (kind_q.req),
       .status_o(check)
@@ -260,6 +309,10 @@ module weft_nmc_decode
   wire     over = sums_q.over0 || sums_q.over || (many && far_last[65:64] != '0);
   wire     good = form.status == ErrOk && (empty || !over);
   wire     work = good && !empty;
+  wire offs_t last_byte = sums_q.bytes[OffsW-1:0] - 1'b1;  // of the result, in its beat
+  // Results of a step are aligned but for those of jobs with blocks.
+  wire offs_t start_mask = (form.layout.from_block || form.layout.to_block) ? '0 :
+      ~(offs_t'('1) << form.layout.result);
   // The first source that has no other one beside it in its pass is source 1, but with premul 0.
   wire     skips = !recipe.premul;
 
@@ -281,14 +334,16 @@ module weft_nmc_decode
           stride: req.stride,
           lead: form.lead,
           span_m1: sums_q.span_m1,
-          phase: 4'(req.dst[OffsW-1:0] >> form.layout.result),
+          blocks_m1: form.kind.blocks - 1'b1,
+          place: req.dst[OffsW-1:0] & ~start_mask,
+          spill: last_byte < form.unaligned,
           scalar: req.scalar
       };
       write_o <= '{
           idx: idx_q,
           addr: req.dst[63:OffsW],
           first: req.dst[OffsW-1:0],
-          last: sums_q.bytes[OffsW-1:0] - 1'b1,
+          last: last_byte,
           beats: beats_of(sums_q.bytes)
       };
       done_o <= '{

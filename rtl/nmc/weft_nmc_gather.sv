@@ -6,9 +6,9 @@
 // that completes it. A native step makes a whole beat: word w of it is word w of the fp32 or
 // integer lanes; of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1,
 // half w, byte 2w}, the top byte of each. A wide step makes 128 B or a power of two below, at place
-// `phase` of the beat, out of the top bytes of the 32-bit words, or of the lower halves of 64-bit
+// `place` of the beat, out of the top bytes of the 32-bit words, or of the lower halves of 64-bit
 // words, that spread gave its elements to. Flags come one cycle behind their result; a job's are
-// those of all its steps, also of steps to the accumulator.
+// those of all its steps, also of steps to the accumulator. Jobs with blocks are weft_nmc_mx's.
 `default_nettype none
 
 module weft_nmc_gather
@@ -82,9 +82,10 @@ module weft_nmc_gather
   endfunction
 
   // Groups of 8 bytes that a step of this size at this place makes.
-  function automatic logic [Groups-1:0] groups_of(logic [2:0] result, logic [3:0] phase);
+  function automatic logic [Groups-1:0] groups_of(logic [2:0] result, offs_t place);
     logic [Groups-1:0] on;
-    for (int unsigned g = 0; g < Groups; g++) on[g] = (4'(g) >> (result - 3'd3)) == phase;
+    for (int unsigned g = 0; g < Groups; g++)
+      on[g] = ((4'(g) ^ place[OffsW-1:3]) >> (result - 3'd3)) == '0;
     return on;
   endfunction
 
@@ -95,7 +96,7 @@ module weft_nmc_gather
   always_ff @(posedge clk_i) begin
     if (valid_i && !stays) begin
       automatic beat_t x = gather(tag_i, wide_i, half_i, byte_i);
-      automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.phase);
+      automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.place);
       if (on == '1) beat_data_o <= x;
       else begin
         for (int unsigned g = 0; g < Groups; g++) begin

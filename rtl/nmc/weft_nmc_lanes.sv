@@ -7,6 +7,8 @@
 //   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
 //   double  8 lanes of fp64, and of conversions from and to it, in the lower 64-bit words
 //   int     16 lanes of 64 bits: integers of every width, and copies of bits
+//   blocks  if Blocks: windows that are blocks of OCP MX become 32 numbers for the wide lanes, and
+//           reach them MxInLatency cycles later than others
 //
 // No handshake; latencies are lane_latency() of the step's class, and who feeds the lanes keeps
 // results in the order of their steps (asserted) and off places of the accumulator that are still
@@ -20,6 +22,7 @@ module weft_nmc_lanes
   import weft_nmc_pkg::*;
 #(
     parameter  bit          Products = 1'b1,
+    parameter  bit          Blocks   = 1'b1,
     localparam int unsigned Words    = NmcW / 32
 ) (
     input  wire                 clk_i,
@@ -48,6 +51,95 @@ module weft_nmc_lanes
     output float_flags_t        flags_o
 );
 
+  // ---- blocks -----------------------------------------------------------------------------------
+  wire in_block = Blocks && valid_i && cmd_i.which inside {LaneBlock, LaneBlockOut};
+
+  logic              block_valid, block_live, block_overflow;
+  float_cmd_t        block_cmd;
+  logic [NmcW-1:0]   block_a, block_b;
+  logic              block_use_acc;
+  logic [ChunkW-1:0] block_index;
+
+  if (Blocks) begin : gen_blocks
+    // Beside the conversion, and the read of the accumulator in the cycle ahead of it.
+    typedef struct packed {
+      float_cmd_t cmd;
+      logic       live;  // of all lanes
+    } beside_t;
+    typedef struct packed {
+      logic              use_acc;
+      logic [ChunkW-1:0] index;
+    } ahead_t;
+
+    beside_t beside_q[MxInLatency];
+    ahead_t  ahead_q [MxInLatency];
+    logic    a_overflow, b_overflow, b_valid;
+
+    // Results wider than their elements lie anywhere: element 0 goes to the lane where it lies.
+    wire [4:0] turn = tag_i.layout.to_block ? '0 :
+        (tag_i.layout.to == 2'd2) ? tag_i.place[6:2] : tag_i.place[5:1];
+
+    weft_nmc_mx_in u_a (
+        .clk_i,
+        .rst_i,
+        .valid_i   (in_block),
+        .fmt_i     (tag_i.layout.mx),
+        .turn_i    (turn),
+        .block_i   (a_i[$bits(mx_block_t)-1:0]),
+        .valid_o   (block_valid),
+        .values_o  (block_a),
+        .overflow_o(a_overflow)
+    );
+
+    weft_nmc_mx_in u_b (
+        .clk_i,
+        .rst_i,
+        .valid_i   (in_block && cmd_i.flt.op != FloatConvert),
+        .fmt_i     (tag_i.layout.mx),
+        .turn_i    (turn),
+        .block_i   (b_i[$bits(mx_block_t)-1:0]),
+        .valid_o   (b_valid),
+        .values_o  (block_b),
+        .overflow_o(b_overflow)
+    );
+
+    always_ff @(posedge clk_i) begin
+      if (in_block) beside_q[0] <= '{cmd: cmd_i.flt, live: wide_live_i[0]};
+      ahead_q[0].index <= index_i;
+      for (int unsigned i = 1; i < MxInLatency; i++) begin
+        beside_q[i]      <= beside_q[i-1];
+        ahead_q[i].index <= ahead_q[i-1].index;
+      end
+      for (int unsigned i = 0; i < MxInLatency; i++) begin
+        ahead_q[i].use_acc <= !rst_i && (i == 0 ? use_acc_i && layout_i.from_block :
+                                                  ahead_q[i-1].use_acc);
+      end
+    end
+
+    assign block_cmd      = beside_q[MxInLatency-1].cmd;
+    assign block_live     = beside_q[MxInLatency-1].live;
+    assign block_overflow = block_valid && block_live &&
+        ((a_overflow && !block_cmd.use_acc) || (b_overflow && b_valid));
+    assign block_use_acc  = ahead_q[MxInLatency-1].use_acc;
+    assign block_index    = ahead_q[MxInLatency-1].index;
+  end else begin : gen_no_blocks
+    assign block_valid    = 1'b0;
+    assign block_live     = 1'b0;
+    assign block_overflow = 1'b0;
+    assign block_cmd      = cmd_i.flt;
+    assign block_a        = '0;
+    assign block_b        = '0;
+    assign block_use_acc  = 1'b0;
+    assign block_index    = '0;
+  end
+
+  // Flags are due a cycle behind the result.
+  logic [FloatLatency+1:0] overflow_q;
+  always_ff @(posedge clk_i) begin
+    if (rst_i) overflow_q <= '0;
+    else overflow_q <= {overflow_q[FloatLatency:0], block_overflow};
+  end
+
   // ---- operands ---------------------------------------------------------------------------------
   // Of a product with the scalar b is the scalar, in every word of the width that the lanes want.
   logic [NmcW-1:0] wide_acc, half_acc, kept;
@@ -57,6 +149,22 @@ module weft_nmc_lanes
   wire [63:0] scalar = {words64 ? scalar_i[63:32] : scalar_i[31:0], scalar_i[31:0]};
   wire use_scalar = Products && ((cmd_i.which == LaneInt) ? cmd_i.num.scalar : cmd_i.flt.scalar);
 
+  typedef enum logic [1:0] {
+    FromWindow,
+    FromBlock,
+    FromAcc,    // of a; of b what is kept
+    FromScalar
+  } from_e;
+  from_e a_from, b_from;
+
+  always_comb begin
+    a_from = block_valid ? (block_cmd.use_acc ? FromAcc : FromBlock) :
+             cmd_i.use_acc ? FromAcc : FromWindow;
+    b_from = block_valid ? FromBlock : use_scalar ? FromScalar :
+             cmd_i.use_kept ? FromAcc : FromWindow;
+  end
+
+  wire plain = valid_i && !in_block;
   logic [NmcW-1:0] a_q, b_q;
   lane_cmd_t cmd_q;
   logic int_q, wide_q, half_q, byte_q, double_q;
@@ -64,11 +172,21 @@ module weft_nmc_lanes
   logic [2*Words-1:0] byte_live_q;
 
   always_ff @(posedge clk_i) begin
-    if (valid_i) begin
-      a_q         <= cmd_i.use_acc ? wide_acc : a_i;
-      b_q         <= use_scalar ? {NmcW / 64{scalar}} : cmd_i.use_kept ? kept : b_i;
+    if (plain || block_valid) begin
+      unique case (a_from)
+        FromAcc:   a_q <= wide_acc;
+        FromBlock: a_q <= block_a;
+        default:   a_q <= a_i;
+      endcase
+      unique case (b_from)
+        FromScalar: b_q <= {NmcW / 64{scalar}};
+        FromAcc:    b_q <= kept;
+        FromBlock:  b_q <= block_b;
+        default:    b_q <= b_i;
+      endcase
       cmd_q       <= cmd_i;
-      wide_live_q <= wide_live_i;
+      if (block_valid) cmd_q.flt <= block_cmd;
+      wide_live_q <= block_valid ? {Words{block_live}} : wide_live_i;
       half_live_q <= half_live_i;
       byte_live_q <= byte_live_i;
     end
@@ -76,7 +194,7 @@ module weft_nmc_lanes
       {int_q, wide_q, half_q, byte_q, double_q} <= '0;
     end else begin
       int_q    <= valid_i && cmd_i.which == LaneInt;
-      wide_q   <= valid_i && cmd_i.which inside {LaneFloat, LaneMul};
+      wide_q   <= block_valid || (valid_i && cmd_i.which inside {LaneFloat, LaneMul, LaneFloatOut});
       half_q   <= valid_i && tag_i.layout.parts;
       byte_q   <= valid_i && tag_i.layout.parts && tag_i.layout.from == 2'd0;
       double_q <= valid_i && cmd_i.which inside {LaneDouble, LaneDoubleMul};
@@ -89,7 +207,7 @@ module weft_nmc_lanes
   logic [NmcW-1:0] float_res, int_res;
   logic [64*Doubles-1:0] double_res;
   logic [Doubles-1:0] double_live;
-  float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags;
+  float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags, block_flags;
 
   always_comb begin
     for (int unsigned i = 0; i < Doubles; i++) double_live[i] = wide_live_q[2*i];
@@ -185,7 +303,13 @@ module weft_nmc_lanes
 
   assign valid_o = float_valid || double_valid || int_valid;
   assign int_flags = '{overflow: int_overflow, default: 1'b0};
-  assign flags_o = wide_flags | half_flags | byte_flags | double_flags | int_flags;
+  assign block_flags = '{
+      overflow: overflow_q[FloatLatency+1],
+      inexact: overflow_q[FloatLatency+1],
+      default: 1'b0
+  };
+  assign flags_o =
+      wide_flags | half_flags | byte_flags | double_flags | int_flags | block_flags;
 
   always_comb begin
     wide_o = float_valid ? float_res : int_res;
@@ -224,10 +348,10 @@ module weft_nmc_lanes
   ) u_acc (
       .clk_i,
       .rst_i,
-      .use_acc_i,
+      .use_acc_i((use_acc_i && !layout_i.from_block) || block_use_acc),
       .use_kept_i,
       .layout_i,
-      .index_i,
+      .index_i(block_use_acc ? block_index : index_i),
       .wide_o (wide_acc),
       .half_o (half_acc),
       .byte_o (byte_acc),
@@ -239,6 +363,7 @@ module weft_nmc_lanes
       .byte_i (byte_o)
   );
 
+  `WEFT_ASSERT(OneStepToTheLanes, !(plain && block_valid));
   `WEFT_ASSERT(NoCollision, $onehot0({float_valid, double_valid, int_valid}));
   `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
   `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);

@@ -5,8 +5,8 @@
 //
 // No handshake, one step a cycle. A step lies at byte place_i of a beat and, with whole_i,
 // completes it; what reaches beyond the beat is the start of the next one and goes out with a later
-// step that completes that. So a job whose last result straddles two beats ends with one more step, of any
-// data, at the place behind it. Bytes of a beat that no step has given are undefined.
+// step that completes that. So a job whose last result straddles two beats ends with one more step,
+// of any data, at the place behind it. Bytes of a beat that no step has given are undefined.
 //
 //   block   at byte 0 of block_i, any length up to 33: it is turned to its place, first by
 //           place_i mod 16 within 48 bytes, then by 16s. Its beat 2 cycles behind.

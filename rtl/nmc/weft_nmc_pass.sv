@@ -12,9 +12,11 @@
 //                a conversion where the last step could not round to the type
 //
 // Where a chunk of full length would leave less than half of one, it is half as long: a short last
-// chunk would wait for the lanes in every pass. A chunk starts with the beat that its first window
-// starts in, which the chunk before may have read already: a source that is turned costs one beat
-// and one filling step a chunk more. Jobs in by valid/ready; job_i has to hold from start_o to
+// chunk would wait for the lanes in every pass. A chunk of blocks counts as many bytes as they have
+// with their scales. Where the last result straddles two beats, the last pass has one step more,
+// which takes no window and only completes the second. A chunk starts with the beat that its first
+// window starts in, which the chunk before may have read already: a source that is turned costs one
+// beat and one filling step a chunk more. Jobs in by valid/ready; job_i has to hold from start_o to
 // job_ready_o. A pass every 2 cycles; to the three takers in the same cycle, when all are ready.
 // First pass 1 cycle behind job_valid_i, 2 with chunks, of which each takes a cycle more.
 `default_nettype none
@@ -83,15 +85,31 @@ module weft_nmc_pass
   logic   ends_chunk_q;      // last pass of the chunk
   logic   folded_q;          // this pass, or an earlier one, ends the fold
 
+  blocks_t blocks_m1_q;  // of the pass, less one
+  blocks_t before_q;     // blocks before this chunk
+  blocks_t next_before_q;
+  offs_t place_q, next_place_q;  // where a chunk's result starts in its beat, but the first one's
+
   logic  cut_q;   // left_m1_q is of this chunk
   span_t left_m1_q;  // bytes from this chunk on, less one
+  blocks_t left_blocks_m1_q;
   logic  head_q;  // it is the job's first chunk
 
   wire ready_to_aim = job_valid_i && (cut_q || !chunked);
-  wire span_t full = span_t'(ChunkSteps) << job_i.layout.window;
+  wire from_block = job_i.layout.from_block;
+  wire half_bytes = job_i.layout.mx == MxE2m1;  // elements of a block
+  wire span_t block_chunk = half_bytes ? span_t'(ChunkSteps * 17) : span_t'(ChunkSteps * 33);
+  wire span_t full = from_block ? block_chunk : span_t'(ChunkSteps) << job_i.layout.window;
   wire span_t half = full >> 1;
+  wire span_t both = !from_block ? full | half :
+      half_bytes ? span_t'(ChunkSteps * 17 * 3 / 2) : span_t'(ChunkSteps * 33 * 3 / 2);
   wire last_chunk = !chunked || left_m1_q < full;
-  wire span_t chunk_bytes = (left_m1_q < (full | half)) ? half : full;
+  wire halved = left_m1_q < both;
+  wire span_t chunk_bytes = halved ? half : full;
+  // Chunks of blocks have so many bytes beyond whole beats: a scale a step. Others have none.
+  wire offs_t place = head_q ? job_i.place : place_q;
+  wire offs_t chunk_scales = !job_i.layout.to_block ? '0 :
+      halved ? offs_t'(ChunkSteps / 2) : offs_t'(ChunkSteps);
   wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
   wire own_first = job_i.own == 6'(skips);
   wire own_k = fresh_q ? own_first : own_q;
@@ -104,7 +122,9 @@ module weft_nmc_pass
   // ---- StGive: sizes ----------------------------------------------------------------------------
   wire offs_t lead = head_q ? job_i.lead : '0;
   wire offs_t step_mask = ~(offs_t'('1) << job_i.layout.window);  // bytes of a window - 1
-  wire single = (bytes_m1_q & ~span_t'(step_mask)) == '0;
+  wire spills = job_i.spill && ends_chunk_q && last_chunk_q;
+  wire single = !spills && (from_block ? blocks_m1_q == '0 :
+                                         (bytes_m1_q & ~span_t'(step_mask)) == '0);
   wire offs_t last_byte = bytes_m1_q[OffsW-1:0] & step_mask;  // in the last window
   wire offs_t last_at = bytes_m1_q[OffsW-1:0] & ~step_mask;   // where that starts, modulo a beat
 
@@ -120,16 +140,24 @@ module weft_nmc_pass
     return (a ^ b) == ((a | b) << 1);
   endfunction
 
+  // Of blocks whether the last one does so: if it ends in the beat's first bytes.
+  function automatic logic last_block_takes(offs_t at);
+    offs_t last;
+    last = at + bytes_m1_q[OffsW-1:0];
+    return last < (half_bytes ? 7'd17 : 7'd33);
+  endfunction
+
   function automatic nmc_turn_t turn_of(logic on, offs_t at);
     logic last;
     // The last window starts a beat, or ends behind the end of the one that it starts in.
-    last = on && (sums_to_zero(at, last_at) ||
+    last = on && (from_block ? last_block_takes(at) : sums_to_zero(at, last_at) ||
                   (behind(at, bytes_m1_q[OffsW-1:0]) && !behind(at, last_at)));
     return '{
         on: on,
         fill: on && at != '0 && !behind(at, lead),
-        first: single ? last : on && window_takes(at, step_mask),
-        last: last,
+        first: single ? last : on && (from_block ? block_takes(at, job_i.layout.mx) :
+                                                   window_takes(at, step_mask)),
+        last: last && !spills,
         at: at
     };
   endfunction
@@ -192,6 +220,8 @@ module weft_nmc_pass
   endfunction
 
   function automatic lane_class_e class_of(float_op_e op);
+    if (from_block) return job_i.layout.to_block ? LaneBlockOut : LaneBlock;
+    if (job_i.layout.to_block) return LaneFloatOut;
     if (recipe.copy || !recipe.fp) return LaneInt;
     if (op == FloatMul) return recipe.fp64 ? LaneDoubleMul : LaneMul;
     return recipe.fp64 ? LaneDouble : LaneFloat;
@@ -213,7 +243,8 @@ module weft_nmc_pass
   wire uses_b = kind_q == PassFirst || kind_q == PassNext;
   wire emits = folded_q && (kind_q == PassTail || !tail);
 
-  wire steps_t steps_m1 = steps_t'(bytes_m1_q >> job_i.layout.window);
+  wire steps_t steps_m1 = from_block ? steps_t'(blocks_m1_q) :
+      steps_t'(bytes_m1_q >> job_i.layout.window);
   wire lane_cmd_t cmd = cmd_of(kind_q, emits, folded_q);
 
   assign pass_valid_o = state_q == StGive;
@@ -224,11 +255,12 @@ module weft_nmc_pass
       layout: job_i.layout,
       a: turn_of(uses_a, at_a_q[OffsW-1:0]),
       b: turn_of(uses_b, at_b_q[OffsW-1:0]),
-      steps: steps_m1 + 1'b1,
+      steps: spills ? steps_m1 + steps_t'(2) : steps_m1 + 1'b1,
       single: single,
       lo: lead,
-      hi: last_byte,
-      phase: job_i.phase,
+      hi: from_block ? '1 : last_byte,
+      place: place,
+      spill: spills,
       ends: ends_chunk_q && last_chunk_q,
       scalar: job_i.scalar
   };
@@ -251,7 +283,8 @@ module weft_nmc_pass
   assign job_ready_o = give && ends_chunk_q && last_chunk_q;
 
   always_ff @(posedge clk_i) begin
-    left_m1_q <= job_i.span_m1 - chunk_q;
+    left_m1_q        <= job_i.span_m1 - chunk_q;
+    left_blocks_m1_q <= job_i.blocks_m1 - before_q;
     if (state_q == StAim && ready_to_aim) begin
       kind_q       <= kind;
       source_q     <= source;
@@ -259,7 +292,12 @@ module weft_nmc_pass
       at_a_q       <= base_a + addr_t'(chunk_q);
       at_b_q       <= base_k + addr_t'(chunk_q);
       bytes_m1_q   <= !chunked ? job_i.span_m1 : last_chunk ? left_m1_q : chunk_bytes - 1'b1;
+      blocks_m1_q  <= !chunked ? job_i.blocks_m1 : last_chunk ? left_blocks_m1_q :
+                      halved ? blocks_t'(ChunkSteps / 2 - 1) : blocks_t'(ChunkSteps - 1);
       next_chunk_q <= last_chunk ? '0 : chunk_q + chunk_bytes;
+      next_place_q <= place + chunk_scales;
+      next_before_q <= last_chunk ? '0 :
+                       before_q + (halved ? blocks_t'(ChunkSteps / 2) : blocks_t'(ChunkSteps));
       last_chunk_q <= last_chunk;
       folded_q     <= folded;
       ends_chunk_q <= folded && (kind == PassTail || !tail);
@@ -277,6 +315,8 @@ module weft_nmc_pass
       end
       if (ends_chunk_q) begin
         chunk_q <= next_chunk_q;
+        before_q <= next_before_q;
+        place_q <= next_place_q;
         head_q  <= last_chunk_q;
       end
     end
@@ -286,6 +326,7 @@ module weft_nmc_pass
       fresh_q <= 1'b1;
       cut_q   <= 1'b0;
       chunk_q <= '0;
+      before_q <= '0;
       head_q  <= 1'b1;
       offs_q  <= '0;
     end else begin

@@ -130,6 +130,11 @@ package weft_nmc_pkg;
 
   localparam int unsigned MxInLatency = 3;   // of weft_nmc_mx_in, weft_nmc_mx_out
   localparam int unsigned MxOutLatency = 7;
+  localparam int unsigned MxPackLatency = 2;  // of weft_nmc_mx_pack, for blocks
+
+  function automatic logic [7:0] mx_bytes(mx_fmt_e fmt);
+    return (fmt == MxE2m1) ? 8'd17 : 8'd33;
+  endfunction
 
   // ---- steps ------------------------------------------------------------------------------------
   // A step takes one window of each operand through the lanes. A native step works on a whole beat
@@ -152,7 +157,30 @@ package weft_nmc_pkg;
     logic [1:0] to;      // ... and of the result
     logic [2:0] window;  // log2 of the bytes that a step takes of a source ...
     logic [2:0] result;  // ... and makes of the result
+    // Blocks, one a step: as numbers they are fp32, and `from` or `to` says so. Windows of the
+    // result lie at any byte if either side is blocks.
+    logic       from_block;
+    logic       to_block;
+    mx_fmt_e    mx;
   } nmc_layout_t;
+
+  // Whether the part of the result at `place` of its beat reaches the end of the beat ...
+  function automatic logic fills(offs_t place, nmc_layout_t x);
+    offs_t mask;
+    mask = ~(offs_t'('1) << x.result);
+    if (x.to_block) return 32'(place) >= NmcBytes - 32'(mx_bytes(x.mx));
+    return (place | mask) == '1;
+  endfunction
+
+  // ... and whether the part behind it does; without adding.
+  function automatic logic next_fills(offs_t place, nmc_layout_t x);
+    offs_t mask, step;
+    mask = ~(offs_t'('1) << x.result);
+    step = offs_t'(8'd1 << x.result);
+    if (x.to_block)
+      return 32'(place) >= NmcBytes - 2 * 32'(mx_bytes(x.mx)) && !fills(place, x);
+    return ((place | mask) ^ step) == '1;
+  endfunction
 
   // Which lanes take a step, with what latency.
   typedef enum logic [2:0] {
@@ -160,10 +188,15 @@ package weft_nmc_pkg;
     LaneFloat     = 3'd1,
     LaneMul       = 3'd2,  // products of floats
     LaneDouble    = 3'd3,  // fp64 from or to
-    LaneDoubleMul = 3'd4
+    LaneDoubleMul = 3'd4,
+    LaneBlock     = 3'd5,  // blocks to floats
+    LaneFloatOut  = 3'd6,  // floats to blocks
+    LaneBlockOut  = 3'd7   // blocks to blocks
   } lane_class_e;
 
-  localparam int unsigned NumClasses = 5;
+  function automatic logic class_has_blocks(lane_class_e which);
+    return which inside {LaneBlock, LaneFloatOut, LaneBlockOut};
+  endfunction
 
   typedef logic [4:0] lane_wait_t;  // cycles
   localparam lane_wait_t LaneFirst = lane_wait_t'(1 + FloatLatency);  // the shortest latency
@@ -174,6 +207,9 @@ package weft_nmc_pkg;
       LaneMul:       return lane_wait_t'(1 + FloatMulLatency);
       LaneDouble:    return lane_wait_t'(1 + DoubleLatency);
       LaneDoubleMul: return lane_wait_t'(1 + DoubleMulLatency);
+      LaneFloatOut:  return lane_wait_t'(1 + FloatLatency);
+      LaneBlock,
+      LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + FloatLatency);
       default:       return lane_wait_t'(1 + IntLatency);
     endcase
   endfunction
@@ -197,8 +233,9 @@ package weft_nmc_pkg;
     logic              to_acc;
     logic              to_kept;
     logic [ChunkW-1:0] index;  // step within its chunk: place in the accumulator
-    logic [3:0]        phase;  // which part of the result beat it makes, in units of its size
+    offs_t             place;  // of its result in the result beat
     logic              whole;  // it completes a result beat
+    logic              spill;  // ... and makes nothing: a result before it reached into that beat
     logic              ends;   // the last step of its job
     logic              err;    // a source beat of the job so far came with an error
   } lane_tag_t;
@@ -208,6 +245,7 @@ package weft_nmc_pkg;
   typedef logic [SpanW-1:0] span_t;
   typedef logic [SpanW-OffsW-1:0] span_beats_t;
   typedef logic [29:0] steps_t;  // of a pass
+  typedef logic [27:0] blocks_t;
 
   // A stretch of beats to be read.
   typedef struct packed {
@@ -247,7 +285,9 @@ package weft_nmc_pkg;
     logic [31:0] stride;
     offs_t       lead;
     span_t       span_m1; // bytes from there to the last one of a source
-    logic [3:0]  phase;   // of the first step
+    blocks_t     blocks_m1;  // if there are blocks
+    offs_t       place;   // of the first step's result in its beat
+    logic        spill;   // the last result straddles two beats
     logic [63:0] scalar;
   } nmc_job_t;
 
@@ -267,6 +307,14 @@ package weft_nmc_pkg;
     return (at & mask) == '0 ? (at & ~mask) == '0 : (at | mask) == '1;
   endfunction
 
+  // The same of a block, and of the block behind the one at `at`.
+  function automatic logic block_takes(offs_t at, mx_fmt_e fmt);
+    return at == '0 || at > ((fmt == MxE2m1) ? 7'd111 : 7'd95);
+  endfunction
+  function automatic logic next_block_takes(offs_t at, mx_fmt_e fmt);
+    return (fmt == MxE2m1) ? at >= 7'd95 && at <= 7'd111 : at >= 7'd63 && at <= 7'd95;
+  endfunction
+
   // A run of steps: of one operation over a chunk, or over the whole request if it has no other.
   typedef struct packed {
     lane_cmd_t   cmd;
@@ -277,7 +325,8 @@ package weft_nmc_pkg;
     logic        single;  // only one
     offs_t       lo;      // first byte of the first window that belongs to the source ...
     offs_t       hi;      // ... and last one of the last window
-    logic [3:0]  phase;   // of the first step
+    offs_t       place;   // of the first step's result in its beat
+    logic        spill;   // the last step takes no window: see lane_tag_t
     logic        ends;    // the last pass of its job
     logic [63:0] scalar;
   } nmc_pass_t;

@@ -88,7 +88,7 @@ module weft_nmc_seq
   logic               need_a_q, need_b_q;  // the next step takes a beat of this source
   offs_t              at_a_q, at_b_q;
   logic  [ChunkW-1:0] index_q;
-  logic  [       3:0] phase_q;
+  offs_t              place_q;   // of the next step's result in its beat
   logic               whole_q;   // the next step completes a result beat
   logic               err_q;     // a beat taken for this job carried an error
   logic               ended_q;   // the pass before was its job's last one
@@ -98,7 +98,8 @@ module weft_nmc_seq
   lane_wait_t out_q, acc_q;
   lane_wait_t wait_q;  // how long a pass behind this step would wait
   logic       acc_ok_q, class_ok_q;
-  lane_wait_t later_q;  // of this pass's class
+  lane_wait_t later_q;  // of beats of this pass's class
+  lane_wait_t limit_q;  // of results before, for its next step
   wire        go = class_ok_q && (acc_ok_q || !first_q);
 
   logic [CreditW-1:0] credits_q;
@@ -127,26 +128,24 @@ module weft_nmc_seq
   // is that but for the lowest bit, which `flip` turns over.
   function automatic logic takes_next(nmc_turn_t turn, offs_t at, offs_t mask, offs_t flip,
                                       logic last);
-    return last ? turn.last : turn.on && ((at | mask) ^ flip) == '1;
+    logic takes;
+    takes = pass_q.layout.from_block ? next_block_takes(at, pass_q.layout.mx) :
+            ((at | mask) ^ flip) == '1;
+    return last ? turn.last : turn.on && takes;
   endfunction
 
   function automatic offs_t flip_of(offs_t at, offs_t mask, offs_t step);
     return ((at & mask) == '0) ? '0 : step;
   endfunction
 
-  // Places of a result in its beat, less one.
-  function automatic logic [3:0] phases_m1(nmc_layout_t layout);
-    unique case (layout.result)
-      3'd3:    return 4'd15;
-      3'd4:    return 4'd7;
-      3'd5:    return 4'd3;
-      3'd6:    return 4'd1;
-      default: return 4'd0;
-    endcase
+  // Whether a step completes its beat that reaches the beat's end or not.
+  function automatic logic completes(nmc_pass_t p, logic reaches, logic last);
+    return !p.cmd.to_acc && !p.cmd.to_kept && (reaches || (last && p.ends));
   endfunction
 
-  function automatic logic completes(nmc_pass_t p, logic [3:0] phase, logic last);
-    return !p.cmd.to_acc && !p.cmd.to_kept && (phase == phases_m1(p.layout) || (last && p.ends));
+  // Bytes of a result, modulo a beat.
+  function automatic offs_t result_step(nmc_layout_t x);
+    return x.to_block ? offs_t'(mx_bytes(x.mx)) : offs_t'(8'd1 << x.result);
   endfunction
 
   // Cycles between a pass of one step and the next pass, which reads what it wrote: a result can be
@@ -163,21 +162,39 @@ module weft_nmc_seq
   wire lane_wait_t wait_next = (wait_q == '0) ? '0 : wait_q - 1'b1;
   wire lane_wait_t out_next = (out_q == '0) ? '0 : out_q - 1'b1;
 
+  // The same of its beats, less what all beats take behind the lanes.
+  function automatic lane_wait_t beat_later(lane_class_e which);
+    if (which inside {LaneFloatOut, LaneBlockOut})
+      return later(which) + lane_wait_t'(MxOutLatency + MxPackLatency - 1);
+    return later(which);
+  endfunction
+
+  // How late results may be for the first step of a class behind one of class `last`. Behind a
+  // class with blocks another one waits until they are out: they enter lanes late and leave late.
+  function automatic lane_wait_t limit(lane_class_e last, lane_class_e which);
+    if (!class_has_blocks(last)) return later(which);
+    return (which == last) ? '1 : '0;
+  endfunction
+
   // Bytes of a window, less one or modulo a beat; see takes_next.
   offs_t mask_q, step_q, flip_a_q, flip_b_q;
   offs_t load_step, load_mask;
+  offs_t result_q;  // bytes of a result, modulo a beat
 
   assign load_mask = ~(offs_t'('1) << pass.layout.window);
-  assign load_step = offs_t'(8'd1 << pass.layout.window);
+  assign load_step = pass.layout.from_block ? offs_t'(mx_bytes(pass.layout.mx)) :
+      offs_t'(8'd1 << pass.layout.window);
 
+  // pass_q stays what it was behind its last step.
+  wire lane_wait_t load_limit = limit(pass_q.cmd.which, pass.cmd.which);
   wire pass_fills = pass.a.fill || pass.b.fill;
   wire next_last = left_q == steps_t'(2);
-  wire [3:0] next_phase = (phase_q + 1'b1) & phases_m1(pass_q.layout);
 
   always_ff @(posedge clk_i) begin
     if (load) begin
       pass_q     <= pass;
-      later_q    <= later(pass.cmd.which);
+      later_q    <= beat_later(pass.cmd.which);
+      limit_q    <= load_limit;
       left_q     <= pass.steps;
       first_q    <= 1'b1;
       fill_q     <= pass_fills;
@@ -191,8 +208,9 @@ module weft_nmc_seq
       flip_a_q   <= flip_of(pass.a.at, load_mask, load_step);
       flip_b_q   <= flip_of(pass.b.at, load_mask, load_step);
       index_q    <= '0;
-      phase_q    <= pass.phase;
-      whole_q    <= completes(pass, pass.phase, pass.single);
+      place_q    <= pass.place;
+      result_q   <= result_step(pass.layout);
+      whole_q    <= completes(pass, fills(pass.place, pass.layout), pass.single);
       err_q   <= !(active_q ? pass_q.ends : ended_q) && (active_q ? err_now : err_q);
     end else begin
       if (step) err_q <= err_now;
@@ -209,9 +227,10 @@ module weft_nmc_seq
         need_b_q <= takes_next(pass_q.b, at_b_q, mask_q, flip_b_q, next_last);
         at_a_q   <= at_a_q + step_q;
         at_b_q   <= at_b_q + step_q;
+        limit_q  <= '1;  // its own
         index_q  <= index_q + 1'b1;
-        phase_q  <= next_phase;
-        whole_q  <= completes(pass_q, next_phase, next_last);
+        place_q  <= place_q + result_q;
+        whole_q  <= completes(pass_q, next_fills(place_q, pass_q.layout), next_last);
       end
     end
 
@@ -237,8 +256,8 @@ module weft_nmc_seq
       // A load comes late: with it only the results before and the new class are compared.
       if (load) wait_q <= acc_wait(pass.cmd);
       else if (emit) wait_q <= wait_next;
-      if (load) class_ok_q <= (active_q ? later_q : out_next) <= later(pass.cmd.which);
-      else if (!emit) class_ok_q <= out_next <= later_q;
+      if (load) class_ok_q <= (active_q ? later_q : out_next) <= load_limit;
+      else if (!emit) class_ok_q <= out_next <= limit_q;
       if (load) active_q <= 1'b1;
       else if (emit && last_q) active_q <= 1'b0;
       if (active_q) ended_q <= pass_q.ends;
@@ -266,15 +285,17 @@ module weft_nmc_seq
           to_acc: pass_q.cmd.to_acc,
           to_kept: pass_q.cmd.to_kept,
           index: index_q,
-          phase: phase_q,
+          place: place_q,
           whole: whole_q,
+          spill: last_q && pass_q.spill,
           ends: last_q && pass_q.ends,
           err: err_now
       };
       beside1_q.scalar <= pass_q.scalar;
       edge_o           <= first_q || last_q;
-      lo_o             <= first_q ? pass_q.lo : '0;
-      hi_o             <= last_q ? pass_q.hi : '1;
+      // No byte of a step without a window.
+      lo_o             <= first_q ? pass_q.lo : {OffsW{last_q && pass_q.spill}};
+      hi_o             <= !last_q ? '1 : pass_q.spill ? '0 : pass_q.hi;
     end
     if (emit1_q) beside2_q <= beside1_q;
     if (rst_i) begin
@@ -300,7 +321,7 @@ module weft_nmc_seq
   `WEFT_NEXT(CreditIsOne, 1'b1, credit_q == (credits_q != '0));
   `WEFT_IMPLIES(ChunkFits,
                 active_q && (pass_q.cmd.to_acc || pass_q.cmd.to_kept || pass_q.cmd.use_acc),
-                pass_q.steps <= steps_t'(ChunkSteps));
+                pass_q.steps <= steps_t'(ChunkSteps) + steps_t'(pass_q.spill));
 
 endmodule
 

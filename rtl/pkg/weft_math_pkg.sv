@@ -102,7 +102,7 @@ package weft_math_pkg;
   endfunction
 
   // What rtl/nmc serves, and so what CPU-M lets pass.
-  localparam math_parts_t MathServed = '{blocks: 1'b0, exact: 1'b0};
+  localparam math_parts_t MathServed = '{blocks: 1'b1, exact: 1'b0};
 
   // Whether the result is the bits of the one source.
   function automatic logic copies(math_t m);

@@ -299,7 +299,7 @@ struct Measured {
 // Lays the sources out in memory (the own one apart, the others at one stride), runs one request and takes
 // the result.
 Result<Measured> run_unit(const Options& o, const num::Job& job, const std::vector<Bytes>& sources,
-                          const Bytes& want, Bytes& result) {
+                          uint64_t elements, const Bytes& want, Bytes& result) {
   using World = nmc::World<Vnmc_top>;
   const auto up = [](uint64_t x) { return (x + nmc::kPageBytes - 1) / nmc::kPageBytes * nmc::kPageBytes; };
   const uint64_t room = up(sources[0].size()) + nmc::kPageBytes;
@@ -326,7 +326,8 @@ Result<Measured> run_unit(const Options& o, const num::Job& job, const std::vect
   request.src1 = request.src0 + room;
   request.stride = static_cast<uint32_t>(room);
   request.dst = request.src1 + sources.size() * room;
-  request.len = static_cast<uint32_t>(result.size());
+  const size_t unit = num::length_unit(job.from, job.to);
+  request.len = static_cast<uint32_t>(elements / num::elements_of(job.to, unit) * unit);
   for (unsigned k = 0; k < request.nsrc; ++k)
     std::copy(sources[k].begin(), sources[k].end(), world.at(request.source(k)));
   if (nmc::verdict(request) != Err::OK)
@@ -417,7 +418,7 @@ int run(const Options& o) {
   if (o.body == "rtl") {
     std::fill(result.begin(), result.end(), uint8_t{0});
     try {
-      auto m = run_unit(o, job, sources, want, result);
+      auto m = run_unit(o, job, sources, elements, want, result);
       if (!m.ok()) return bad_input(m.error());
       measured = m.take();
     } catch (const std::runtime_error& e) {

@@ -34,7 +34,9 @@ struct NmcRequest {
 
   uint64_t source(unsigned k) const { return k == own ? src0 : src1 + uint64_t{k} * stride; }
   /// Bytes of each source.
-  uint64_t source_len() const { return num::elements_of(job.to, len) * num::bytes_of(job.from); }
+  uint64_t source_len() const { return num::footprint(job.from, num::elements_of(job.to, len)); }
+  /// Bytes of the result: `len`, and the scales of blocks.
+  uint64_t result_len() const { return num::footprint(job.to, num::elements_of(job.to, len)); }
   bool copies() const {
     const bool scaled = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
     return job.from == job.to && (job.op == wire::Redop::COPY || (nsrc == 1 && !scaled));
@@ -48,9 +50,6 @@ struct NmcRequest {
 
 /// Which of the reductions of num::check() the hardware has; else its error.
 inline wire::Err served(const NmcRequest& r) {
-  using num::Kind;
-  if (num::kind_of(r.job.from) == Kind::Block || num::kind_of(r.job.to) == Kind::Block)
-    return wire::Err::BAD_TYPE;
   return num::check(r.job, r.nsrc, r.own, false);
 }
 
@@ -58,12 +57,13 @@ inline wire::Err served(const NmcRequest& r) {
 inline wire::Err verdict(const NmcRequest& r) {
   if (const wire::Err e = served(r); e != wire::Err::OK) return e;
   const uint64_t from = num::bytes_of(r.job.from), to = num::bytes_of(r.job.to);
-  if (r.src0 % from || r.dst % to || r.len % to) return wire::Err::BAD_ALIGN;
+  if (r.src0 % from || r.dst % to || r.len % num::length_unit(r.job.from, r.job.to))
+    return wire::Err::BAD_ALIGN;
   if (r.nsrc > 1 && (r.src1 % from || r.stride % from)) return wire::Err::BAD_ALIGN;
   if (r.len == 0) return wire::Err::OK;
   __extension__ using Wide = unsigned __int128;
   constexpr Wide kEnd = Wide{1} << 64;
-  bool over = Wide{r.dst} + r.len > kEnd;
+  bool over = Wide{r.dst} + r.result_len() > kEnd;
   for (unsigned k = 0; k < r.nsrc; ++k) {
     const Wide at = k == r.own ? Wide{r.src0} : Wide{r.src1} + Wide{k} * r.stride;
     over |= at + r.source_len() > kEnd;
@@ -122,7 +122,7 @@ class World {
       uint64_t bad = ~uint64_t{0};
       for (unsigned k = 0; k < request.nsrc; ++k) bad = std::min(bad, first_bad_byte(request, k));
       const uint64_t first = request.dst & ~(kPageBytes - 1);
-      for (uint64_t page = first; page < request.dst + request.len; page += kPageBytes) {
+      for (uint64_t page = first; page < request.dst + request.result_len(); page += kPageBytes) {
         e.write_error |= bad_writes.count(page) != 0;
       }
       e.read_error_at = bad;
@@ -274,7 +274,11 @@ class World {
     if (beat == bad.end()) return ~uint64_t{0};
     if (*beat < src) return 0;
     if (*beat - src >= r.source_len()) return ~uint64_t{0};
-    return (*beat - src) / num::bytes_of(r.job.from) * num::bytes_of(r.job.to);
+    // Of blocks the whole one.
+    const bool blocks =
+        num::kind_of(r.job.from) == num::Kind::Block || num::kind_of(r.job.to) == num::Kind::Block;
+    const uint64_t unit = blocks ? num::kMxElements : 1;
+    return (*beat - src) / num::footprint(r.job.from, unit) * num::footprint(r.job.to, unit);
   }
 
   num::Flags apply(const NmcRequest& r) {
@@ -286,7 +290,7 @@ class World {
       sources_[k].assign(from, from + r.source_len());
       spans.emplace_back(sources_[k]);
     }
-    return num::reduce(r.job, std::span<uint8_t>(e + (r.dst - set_.base), r.len), spans);
+    return num::reduce(r.job, std::span<uint8_t>(e + (r.dst - set_.base), r.result_len()), spans);
   }
 
   // nmc_req_t, most significant first: tag dtype to redop propagate_nan saturate exact nsrc own src0 src1
@@ -430,7 +434,7 @@ class World {
   // A request that failed half-way has written some of the right bytes and left the others; behind
   // a read error nothing is written.
   void accept_partly(const Expect& e) {
-    for (uint64_t i = 0; i < e.request.len; ++i) {
+    for (uint64_t i = 0; i < e.request.result_len(); ++i) {
       const uint64_t at_byte = e.request.dst - set_.base + i;
       const bool written = memory_[at_byte] == expected_[at_byte] && memory_[at_byte] != before_[at_byte];
       if (written && i >= e.read_error_at) fail("byte written behind a read error");

@@ -23,6 +23,12 @@ inline constexpr wire::Dtype kInts[] = {wire::Dtype::UINT8,  wire::Dtype::UINT16
                                         wire::Dtype::UINT64, wire::Dtype::INT8,   wire::Dtype::INT16,
                                         wire::Dtype::INT32,  wire::Dtype::INT64};
 
+inline constexpr wire::Dtype kBlocks[] = {wire::Dtype::MXFP8_E4M3, wire::Dtype::MXFP8_E5M2,
+                                          wire::Dtype::MXFP4_E2M1};
+/// The floats that blocks are made of or become.
+inline constexpr wire::Dtype kBesideBlocks[] = {wire::Dtype::FLOAT32, wire::Dtype::BFLOAT16,
+                                                wire::Dtype::FLOAT16};
+
 /// Regions of a round are laid out one behind the other with gaps, so that all else in memory is guard.
 class Fixture {
  public:
@@ -85,7 +91,8 @@ class Fixture {
     r.job.to = to;
     r.job.op = op;
     r.nsrc = nsrc;
-    r.len = static_cast<uint32_t>(count * num::bytes_of(to));
+    r.len = static_cast<uint32_t>(count / num::elements_of(to, num::length_unit(to, to)) *
+                                  num::length_unit(to, to));
     return r;
   }
   Request request(wire::Dtype type, wire::Redop op, unsigned nsrc, uint64_t count) {
@@ -99,7 +106,7 @@ class Fixture {
     r.src0 = place(bytes, own_at);
     r.stride = static_cast<uint32_t>(bytes + rng_.below(gap + 1) * num::bytes_of(r.job.from));
     r.src1 = r.nsrc > 1 ? place(uint64_t{r.stride} * (r.nsrc - 1) + bytes, others_at) : rng_();
-    r.dst = place(r.len, dst_at);
+    r.dst = place(r.result_len(), dst_at);
   }
   void lay_out(Request& r) {
     const uint64_t from = num::bytes_of(r.job.from), to = num::bytes_of(r.job.to);
@@ -145,6 +152,7 @@ class Fixture {
  private:
   template <class Type>
   void fill_floats(const Request& r, bool tame);
+  void fill_blocks(const Request& r, bool tame);
 
   Bench<Vnmc_top> bench_;
   Rng rng_{seed(), 5};
@@ -185,7 +193,28 @@ inline void Fixture::fill_operands(const Request& r) {
     case wire::Dtype::FLOAT8_E5M2: return fill_floats<num::Float8E5m2>(r, tame);
     case wire::Dtype::FLOAT8_E4M3: return fill_floats<num::Float8E4m3>(r, tame);
     case wire::Dtype::FLOAT64: return fill_floats<num::Float64>(r, tame);
+    case wire::Dtype::MXFP8_E4M3:
+    case wire::Dtype::MXFP8_E5M2:
+    case wire::Dtype::MXFP4_E2M1: return fill_blocks(r, tame);
     default: return;  // integers stay random
+  }
+}
+
+/// Scales near each other, or anywhere; tame elements are numbers.
+inline void Fixture::fill_blocks(const Request& r, bool tame) {
+  const uint64_t bytes = num::footprint(r.job.from, num::kMxElements);
+  for (uint64_t i = 0; i < r.source_len(); i += bytes) {
+    const uint64_t near = rng_.below(4) == 0 ? rng_.below(8) : rng_.below(248);
+    for (unsigned k = 0; k < r.nsrc; ++k) {
+      uint8_t* const block = world_->at(r.source(k) + i);
+      block[0] = static_cast<uint8_t>(tame               ? 124 + rng_.below(7)
+                                      : rng_.chance(0.1) ? rng_()
+                                                         : near + rng_.below(8));
+      if (!tame || r.job.from == wire::Dtype::MXFP4_E2M1) continue;
+      for (uint8_t& x : std::span(block + 1, bytes - 1)) {
+        if ((x & 0x7c) == 0x7c) x &= 0xbf;
+      }
+    }
   }
 }
 
@@ -200,12 +229,16 @@ inline Fixture::Request Fixture::any_of(wire::Dtype from, wire::Dtype to, unsign
   using enum wire::Redop;
   constexpr wire::Redop kFloatOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AVG, COPY};
   constexpr wire::Redop kIntOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AND, OR, XOR, COPY};
+  constexpr wire::Redop kBlockOps[] = {SUM, MAX, MIN, COPY};
   const bool fp = num::kind_of(from) == num::Kind::Float;
-  const std::span<const wire::Redop> ops = fp ? std::span<const wire::Redop>(kFloatOps) : kIntOps;
+  const bool blocks = num::kind_of(from) == num::Kind::Block || num::kind_of(to) == num::Kind::Block;
+  const std::span<const wire::Redop> ops = blocks ? std::span<const wire::Redop>(kBlockOps)
+                                           : fp   ? std::span<const wire::Redop>(kFloatOps)
+                                                  : kIntOps;
   Request r = request(from, to, ops[rng_.below(ops.size() - (nsrc != 1))], nsrc, count);
   r.own = static_cast<unsigned>(rng_.below(nsrc));
   r.job.propagate_nan = (r.job.op == MAX || r.job.op == MIN) && rng_.chance(0.5);
-  r.job.saturate = (!fp || num::bytes_of(to) == 1) && rng_.chance(0.5);
+  r.job.saturate = !blocks && (!fp || num::bytes_of(to) == 1) && rng_.chance(0.5);
   const bool wide = from == wire::Dtype::FLOAT64 || to == wire::Dtype::FLOAT64;
   r.job.scalar = !fp    ? rng_() >> rng_.below(64)
                  : wide ? any_factor<num::Float64>(rng_)
@@ -220,7 +253,14 @@ inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sou
   const unsigned nsrc = static_cast<unsigned>(rng_.chance(0.4) ? 2 : rng_.range(1, most_sources));
   const uint64_t count = rng_.below(longest + 1);
   Request r;
-  switch (rng_.below(7)) {
+  switch (rng_.below(8)) {
+    case 7: {
+      const wire::Dtype block = any_from(kBlocks), other = any_from(kBesideBlocks);
+      const uint64_t whole = count / num::kMxElements * num::kMxElements;
+      const uint64_t which = rng_.below(3);
+      r = any_of(which == 0 ? other : block, which == 1 ? other : block, nsrc, whole);
+      break;
+    }
     case 0: r = any_of(any_from(kInts), any_from(kInts), nsrc, count); break;
     case 1: {
       const wire::Dtype type = any_from(kInts);
@@ -237,26 +277,27 @@ inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sou
   r.own = static_cast<unsigned>(rng_.below(r.nsrc));
   const uint64_t unit = num::bytes_of(r.job.to);
   const auto any = [&] { return rng_.below(128 / unit) * unit; };
+  const uint64_t bytes = r.result_len();
   if (r.job.from == r.job.to) {
     switch (rng_.below(5)) {
       case 0:  // in place
-        r.stride = static_cast<uint32_t>(r.len + rng_.below(20) * unit);
-        r.src1 = place(uint64_t{r.stride} * (r.nsrc - 1) + r.len, any());
-        r.dst = r.src0 = place(r.len, any());
+        r.stride = static_cast<uint32_t>(bytes + rng_.below(20) * unit);
+        r.src1 = place(uint64_t{r.stride} * (r.nsrc - 1) + bytes, any());
+        r.dst = r.src0 = place(bytes, any());
         return r;
       case 1: {  // the own source lies above the destination and overlaps
         if (r.nsrc > 2) break;
         const uint64_t up = rng_.below(300 / unit) * unit;
-        r.src1 = place(r.len, any());
-        r.dst = place(r.len + up, any());
+        r.src1 = place(bytes, any());
+        r.dst = place(bytes + up, any());
         r.src0 = r.dst + up;
         if (r.nsrc == 2 && r.own == 0) r.stride = 0;
         return r;
       }
       case 2:  // every other source is the same
-        r.src0 = place(r.len, any());
-        r.src1 = place(r.len, any());
-        r.dst = place(r.len, any());
+        r.src0 = place(bytes, any());
+        r.src1 = place(bytes, any());
+        r.dst = place(bytes, any());
         return r;
       default: break;
     }

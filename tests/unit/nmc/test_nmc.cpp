@@ -115,7 +115,8 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_TYPE, [&](auto& r) { type(r, 14), r.len = 0; });
   add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::INT32; });
   add(Err::BAD_TYPE, [&](auto& r) { type(r, 11), r.job.to = Dtype::INT64; });
-  add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::MXFP4_E2M1; });
+  add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::MXFP4_E2M1, r.job.from = Dtype::FLOAT64; });
+  add(Err::BAD_TYPE, [](auto& r) { r.job.to = Dtype::MXFP4_E2M1, r.job.from = Dtype::MXFP8_E4M3; });
   for (unsigned op : {6, 7, 8, 10, 200})
     add(Err::BAD_REDOP, [&](auto& r) { r.job.op = static_cast<Redop>(op); });
   add(Err::BAD_REDOP, [](auto& r) { r.job.op = static_cast<Redop>(200), r.nsrc = 1; });

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of OCP MX through the whole reducer: as sources, as result and as both, at any byte.
+#include "nmc_fixture.h"
+
+using namespace weft;
+using nmc::NmcRequest;
+using nmc::NmcSettings;
+using test::Fixture;
+using test::kPage;
+using wire::Dtype;
+using wire::Err;
+using wire::Redop;
+
+namespace {
+
+constexpr uint64_t kEach = num::kMxElements;
+
+struct Types {
+  Dtype from, to;
+};
+
+/// Every pair of types of which one or both are blocks.
+std::vector<Types> block_types() {
+  std::vector<Types> all;
+  for (Dtype block : test::kBlocks) {
+    all.push_back({block, block});
+    for (Dtype other : test::kBesideBlocks) {
+      all.push_back({block, other});
+      all.push_back({other, block});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("nmc: blocks to and from every byte of a beat", "[nmc]") {
+  Fixture f;
+  for (const auto [from, to] : block_types()) {
+    f.clear();
+    std::vector<NmcRequest> round;
+    const uint64_t wd = num::bytes_of(to), ws = num::bytes_of(from);
+    const auto any = [&] { return f.rng().below(128 / ws) * ws; };
+    for (uint64_t target = 0; target < 128; target += wd) {
+      for (unsigned nsrc : {1u, 2u, 3u}) {
+        NmcRequest r =
+            f.request(from, to, nsrc == 1 ? Redop::COPY : Redop::SUM, nsrc, kEach * (1 + f.rng().below(9)));
+        r.own = static_cast<unsigned>(f.rng().below(nsrc));
+        f.lay_out(r, any(), any(), target);
+        round.push_back(r);
+        if (f.room_left() < 16 * kPage) {
+          f.run(round);
+          round.clear();
+          f.clear();
+        }
+      }
+    }
+    for (uint64_t source = 0; source < 128; source += ws) {
+      NmcRequest r = f.request(from, to, Redop::MAX, 2, kEach * (1 + f.rng().below(9)));
+      f.lay_out(r, source, any(), f.rng().below(128 / wd) * wd);
+      round.push_back(r);
+    }
+    f.run(round);
+  }
+}
+
+TEST_CASE("nmc: every operation of blocks, 1 to 64 sources", "[nmc][random]") {
+  NmcSettings s;
+  s.size = 4 << 20;
+  s.jitter = 60;
+  for (test::Profile profile : {test::Profile::None, test::Profile::Light, test::Profile::Changing}) {
+    Fixture f(s, profile);
+    for (const auto [from, to] : block_types()) {
+      f.clear();
+      std::vector<NmcRequest> round;
+      for (unsigned nsrc : {1u, 1u, 1u, 2u, 2u, 2u, 2u, 3u, 3u, 4u, 5u, 8u, 17u, 64u}) {
+        for (uint64_t blocks : {uint64_t{1}, 1 + f.rng().below(20), 1 + f.rng().below(nsrc < 9 ? 130 : 50)}) {
+          NmcRequest r = f.any_of(from, to, nsrc, kEach * blocks);
+          if (f.room_left() < (nsrc + 2) * (r.source_len() + 500) + r.result_len()) continue;
+          f.lay_out(r);
+          round.push_back(r);
+        }
+      }
+      f.run(round);
+    }
+  }
+}
+
+TEST_CASE("nmc: up to 64 KB of blocks", "[nmc][random]") {
+  NmcSettings s;
+  s.size = 16 << 20;
+  Fixture f(s, 0.02);
+  for (const auto [from, to] : block_types()) {
+    f.clear();
+    std::vector<NmcRequest> round;
+    for (unsigned nsrc : {1u, 2u, 3u}) {
+      NmcRequest r = f.any_of(from, to, nsrc, 0);
+      const uint64_t unit = num::length_unit(from, to);
+      r.len = static_cast<uint32_t>((65536 / unit - f.rng().below(40)) * unit);
+      f.lay_out(r);
+      round.push_back(r);
+    }
+    f.run(round);
+  }
+}
+
+TEST_CASE("nmc: jobs with blocks and others behind each other", "[nmc][random]") {
+  NmcSettings s;
+  s.size = 1 << 20;
+  Fixture f(s, 0.0);
+  const auto types = block_types();
+  for (int n = 0; n < 30; ++n) {
+    f.clear();
+    std::vector<NmcRequest> round;
+    for (int i = 0; i < 60; ++i) {
+      const unsigned nsrc = static_cast<unsigned>(1 + f.rng().below(4));
+      NmcRequest r;
+      if (f.rng().chance(0.5)) {
+        const auto [from, to] = types[f.rng().below(types.size())];
+        r = f.any_of(from, to, nsrc, kEach * f.rng().below(6));
+      } else {
+        r = f.any_of(test::kFloats[f.rng().below(6)], test::kFloats[f.rng().below(6)], nsrc,
+                     f.rng().below(200));
+      }
+      f.lay_out(r);
+      round.push_back(r);
+    }
+    f.run(round);
+  }
+}
+
+TEST_CASE("nmc: the length of blocks is a multiple of 32 elements", "[nmc]") {
+  Fixture f;
+  f.clear();
+  std::vector<NmcRequest> requests;
+  std::vector<Err> want;
+  const uint64_t base = f.world().settings().base;
+  for (const auto [from, to] : block_types()) {
+    const uint64_t unit = num::length_unit(from, to);
+    const auto add = [&](Err err, uint64_t len, auto spoil) {
+      NmcRequest r = f.request(from, to, Redop::SUM, 2, 0);
+      r.src0 = base + kPage, r.src1 = r.src0 + kPage, r.dst = r.src0 + 2 * kPage;
+      r.len = static_cast<uint32_t>(len);
+      spoil(r);
+      requests.push_back(r);
+      want.push_back(err);
+    };
+    for (uint64_t off = num::bytes_of(to); off < unit; off *= 2)
+      add(Err::BAD_ALIGN, 3 * unit + off, [](auto&) {});
+    add(Err::OK, 0, [](auto&) {});
+    // The last byte of a footprint is the last one there is, or one too many.
+    const uint64_t result = num::footprint(to, kEach), source = num::footprint(from, kEach);
+    const uint64_t wd = num::bytes_of(to), ws = num::bytes_of(from);
+    add(Err::BAD_LENGTH, unit, [&](auto& r) { r.dst = uint64_t{0} - result + wd; });
+    add(Err::BAD_LENGTH, unit, [&](auto& r) { r.src0 = uint64_t{0} - source + ws; });
+    add(Err::BAD_LENGTH, unit, [&](auto& r) { r.src1 = uint64_t{0} - source + ws; });
+    if (ws != 1) add(Err::BAD_ALIGN, unit, [](auto& r) { r.src0 += 1; });
+    if (wd != 1) add(Err::BAD_ALIGN, unit, [](auto& r) { r.dst += 1; });
+  }
+  f.run(requests);
+  CHECK_FALSE(f.world().touched());
+  for (size_t i = 0; i < want.size(); ++i) {
+    CAPTURE(i);
+    CHECK(f.world().completions()[i].status == want[i]);
+  }
+}
+
+TEST_CASE("nmc: blocks at the end of the address space", "[nmc]") {
+  NmcSettings s;
+  s.size = 1 << 20;
+  s.base = uint64_t{0} - s.size;
+  Fixture f(s);
+  for (const auto [from, to] : block_types()) {
+    f.clear();
+    NmcRequest up = f.request(from, to, Redop::SUM, 2, 4 * kEach);
+    f.lay_out(up);
+    up.dst = uint64_t{0} - up.result_len();
+    f.run({up});
+    f.clear();
+    NmcRequest down = f.request(from, to, Redop::MIN, 2, 4 * kEach);
+    f.lay_out(down);
+    down.src0 = uint64_t{0} - down.source_len();
+    f.run({down});
+  }
+}
+
+TEST_CASE("nmc: a memory error in a block", "[nmc][random]") {
+  NmcSettings s;
+  s.size = 1 << 20;
+  Fixture f(s, 0.05);
+  const auto types = block_types();
+  for (int n = 0; n < 40; ++n) {
+    f.clear();
+    std::vector<NmcRequest> round;
+    for (int i = 0; i < 8; ++i) {
+      const auto [from, to] = types[f.rng().below(types.size())];
+      const unsigned nsrc = static_cast<unsigned>(1 + f.rng().below(3));
+      NmcRequest r = f.any_of(from, to, nsrc, kEach * (1 + f.rng().below(70)));
+      f.lay_out(r);
+      const unsigned k = static_cast<unsigned>(f.rng().below(nsrc));
+      if (i % 2) {
+        f.world().bad_reads[r.port(k)].insert((r.source(k) + f.rng().below(r.source_len())) & ~uint64_t{127});
+      } else if (i % 4 == 2) {
+        f.world().bad_writes.insert((r.dst + f.rng().below(r.result_len())) & ~(kPage - 1));
+      }
+      round.push_back(r);
+    }
+    f.run(round);
+  }
+}
+
+TEST_CASE("nmc: a block a cycle", "[nmc]") {
+  for (const auto [from, to] : block_types()) {
+    for (uint64_t at : {0, 76}) {
+      NmcSettings s;
+      s.size = 1 << 20;
+      s.latency = 40;
+      Fixture f(s);
+      f.clear();
+      NmcRequest r = f.request(from, to, Redop::MAX, 2, 0);
+      constexpr uint64_t kBlocksOf = 1000;
+      r.len = static_cast<uint32_t>(kBlocksOf * num::length_unit(from, to));
+      f.lay_out(r, at, at / 19 * 9, at);  // multiples of 4
+      f.run({r});
+      // As many steps as blocks; the tail to fp16 takes each step twice.
+      const bool twice = to == Dtype::FLOAT16 && from != to;
+      const uint64_t active =
+          f.world().counters().active - f.world().counters().stall_read - f.world().counters().stall_write;
+      CAPTURE(static_cast<int>(from), static_cast<int>(to), at, active);
+      CHECK(active >= kBlocksOf);
+      CHECK(active <= kBlocksOf * (twice ? 2 : 1) * 11 / 10 + 3);
+    }
+  }
+}
