@@ -193,6 +193,7 @@ package weft_nmc_pkg;
     LaneFloatOut  = 3'd6,  // floats to blocks
     LaneBlockOut  = 3'd7   // blocks to blocks
   } lane_class_e;
+  localparam int unsigned NumClasses = 1 << $bits(lane_class_e);
 
   function automatic logic class_has_blocks(lane_class_e which);
     return which inside {LaneBlock, LaneFloatOut, LaneBlockOut};
@@ -212,6 +213,34 @@ package weft_nmc_pkg;
       LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + FloatLatency);
       default:       return lane_wait_t'(1 + IntLatency);
     endcase
+  endfunction
+
+  // Tables of constants by class. How much later than the fastest lanes it shows a result; how late
+  // its beats are, less what all beats take behind the lanes; and how long after a step another one
+  // may read its result: two cycles behind the one in which the lanes show it.
+  function automatic lane_wait_t lane_later(lane_class_e which);
+    lane_wait_t x;
+    x = '0;
+    for (int unsigned i = 0; i < NumClasses; i++)
+      if (which == lane_class_e'(i)) x = lane_latency(lane_class_e'(i)) - LaneFirst;
+    return x;
+  endfunction
+
+  function automatic lane_wait_t lane_beats_later(lane_class_e which);
+    lane_wait_t x;
+    x = lane_later(which);
+    for (int unsigned i = 0; i < NumClasses; i++)
+      if (which == lane_class_e'(i) && lane_class_e'(i) inside {LaneFloatOut, LaneBlockOut})
+        x = lane_later(lane_class_e'(i)) + lane_wait_t'(MxOutLatency + MxPackLatency - 1);
+    return x;
+  endfunction
+
+  function automatic lane_wait_t lane_acc_wait(lane_class_e which);
+    lane_wait_t x;
+    x = '0;
+    for (int unsigned i = 0; i < NumClasses; i++)
+      if (which == lane_class_e'(i)) x = lane_latency(lane_class_e'(i)) + lane_wait_t'(2);
+    return x;
   endfunction
 
   // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept`

@@ -148,31 +148,14 @@ module weft_nmc_seq
     return x.to_block ? offs_t'(mx_bytes(x.mx)) : offs_t'(8'd1 << x.result);
   endfunction
 
-  // Cycles between a pass of one step and the next pass, which reads what it wrote: a result can be
-  // read two cycles behind the one in which the lanes show it. Each further step takes one off.
-  function automatic lane_wait_t acc_wait(lane_cmd_t cmd);
-    return (cmd.to_acc || cmd.to_kept) ? lane_latency(cmd.which) + lane_wait_t'(2) : '0;
-  endfunction
-
-  // How much later than the fastest lanes those of a class show a result.
-  function automatic lane_wait_t later(lane_class_e which);
-    return lane_latency(which) - LaneFirst;
-  endfunction
-
+  wire stays = pass.cmd.to_acc || pass.cmd.to_kept;
   wire lane_wait_t wait_next = (wait_q == '0) ? '0 : wait_q - 1'b1;
   wire lane_wait_t out_next = (out_q == '0) ? '0 : out_q - 1'b1;
-
-  // The same of its beats, less what all beats take behind the lanes.
-  function automatic lane_wait_t beat_later(lane_class_e which);
-    if (which inside {LaneFloatOut, LaneBlockOut})
-      return later(which) + lane_wait_t'(MxOutLatency + MxPackLatency - 1);
-    return later(which);
-  endfunction
 
   // How late results may be for the first step of a class behind one of class `last`. Behind a
   // class with blocks another one waits until they are out: they enter lanes late and leave late.
   function automatic lane_wait_t limit(lane_class_e last, lane_class_e which);
-    if (!class_has_blocks(last)) return later(which);
+    if (!class_has_blocks(last)) return lane_later(which);
     return (which == last) ? '1 : '0;
   endfunction
 
@@ -193,7 +176,7 @@ module weft_nmc_seq
   always_ff @(posedge clk_i) begin
     if (load) begin
       pass_q     <= pass;
-      later_q    <= beat_later(pass.cmd.which);
+      later_q    <= lane_beats_later(pass.cmd.which);
       limit_q    <= load_limit;
       left_q     <= pass.steps;
       first_q    <= 1'b1;
@@ -254,7 +237,7 @@ module weft_nmc_seq
         acc_ok_q <= acc_q <= lane_wait_t'(1);
       end
       // A load comes late: with it only the results before and the new class are compared.
-      if (load) wait_q <= acc_wait(pass.cmd);
+      if (load) wait_q <= stays ? lane_acc_wait(pass.cmd.which) : '0;
       else if (emit) wait_q <= wait_next;
       if (load) class_ok_q <= (active_q ? later_q : out_next) <= load_limit;
       else if (!emit) class_ok_q <= out_next <= limit_q;
