@@ -12,6 +12,7 @@ rtl/nmc/weft_nmc_mx_in.sv
 rtl/nmc/weft_nmc_mx_out.sv
 rtl/nmc/weft_nmc_mx_pack.sv
 rtl/nmc/weft_nmc_mx.sv
+rtl/nmc/weft_nmc_exact.sv
 rtl/nmc/weft_nmc_acc.sv
 rtl/nmc/weft_nmc_lanes.sv
 rtl/nmc/weft_nmc_rot.sv

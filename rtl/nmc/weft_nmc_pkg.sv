@@ -136,6 +136,11 @@ package weft_nmc_pkg;
     return (fmt == MxE2m1) ? 8'd17 : 8'd33;
   endfunction
 
+  // ---- exact sums (weft_nmc_exact) --------------------------------------------------------------
+  // Cycles from operands to result, and to a step that may use what was accumulated.
+  localparam int unsigned ExactLatency = 10;
+  localparam int unsigned ExactAgain = 4;
+
   // ---- steps ------------------------------------------------------------------------------------
   // A step takes one window of each operand through the lanes. A native step works on a whole beat
   // with every lane; a wide one on 32, 16 or 8 elements that change their size on the way, or that
