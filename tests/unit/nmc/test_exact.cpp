@@ -187,7 +187,11 @@ std::vector<typename F::bits_type> terms_of(unsigned count, Rng& rng) {
       while (made < count) put(static_cast<Bits>(rng.below(2) ? F::kSign : 0));
       break;
     }
-    case 4:  // subnormals and little more
+    case 4:
+      if (rng.below(8) == 0) {  // zeros, of one sign or of both
+        while (made < count) put(static_cast<Bits>((sign & 2 ? sign : rng()) & 1 ? F::kSign : 0));
+      }
+      // Subnormals and little more.
       while (made < count) put(make(rng(), rng.below(4)));
       break;
     default: break;
