@@ -21,7 +21,8 @@ module weft_cpu_m
     parameter int unsigned NumSems    = 256,
     parameter int unsigned NumConns   = 64,
     parameter int unsigned NumPorts   = 2,
-    parameter int unsigned NumRegions = 64
+    parameter int unsigned NumRegions = 64,
+    parameter int unsigned Exact      = ExactNone  // of the reducer
 ) (
     input  wire              clk_i,
     input  wire              rst_i,
@@ -175,7 +176,7 @@ module weft_cpu_m
         nsrc: fetched.nsrc,
         own: fetched.own
     };
-    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, MathServed)};
+    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, served_with(Exact))};
   end
 
   always_ff @(posedge clk_i) begin

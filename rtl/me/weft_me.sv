@@ -17,7 +17,8 @@ module weft_me
     parameter int unsigned NumRegions   = 64,
     parameter int unsigned WindowDepth  = 32,
     parameter int unsigned NumCtx       = 4,
-    parameter int unsigned RingDepth    = 128
+    parameter int unsigned RingDepth    = 128,
+    parameter int unsigned Exact        = weft_math_pkg::ExactNone  // of the reducer
 ) (
     input  wire               clk_i,
     input  wire               rst_i,
@@ -167,7 +168,8 @@ module weft_me
       .NumSems   (NumSems),
       .NumConns  (NumConns),
       .NumPorts  (NumPorts),
-      .NumRegions(NumRegions)
+      .NumRegions(NumRegions),
+      .Exact     (Exact)
   ) u_cpu_m (
       .clk_i,
       .rst_i,

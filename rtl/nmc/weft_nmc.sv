@@ -17,12 +17,14 @@ module weft_nmc
   import weft_wire_pkg::*;
   import weft_pkg::*;
   import weft_nmc_pkg::*;
+  import weft_math_pkg::ExactNone, weft_math_pkg::ExactAll;
 #(
     parameter int unsigned ReadDepth = 512,  // beats a source may have in flight and waiting
     parameter int unsigned WriteDepth = 32,  // beats between lanes and write channel
     parameter int unsigned QueueDepth = 8,   // requests waiting in front
     parameter bit          Products   = 1'b1,  // PROD, AVG and PREMUL_SUM
-    parameter bit          Blocks     = 1'b1  // MX types
+    parameter bit          Blocks     = 1'b1,  // MX types
+    parameter int unsigned Exact      = ExactNone  // weft_math_pkg: exact sums
 ) (
     input  wire                  clk_i,
     input  wire                  rst_i,
@@ -70,6 +72,10 @@ module weft_nmc
     output nmc_cnt_t             cnt_o
 );
 
+  if (Exact > ExactAll) begin : gen_bad_exact
+    $error("weft_nmc: Exact must be 0, 1 or 2");
+  end
+
   // ---- requests ---------------------------------------------------------------------------------
   logic     req_valid, req_ready;
   nmc_req_t req;
@@ -96,7 +102,8 @@ module weft_nmc
 
   weft_nmc_decode #(
       .Products(Products),
-      .Blocks  (Blocks)
+      .Blocks  (Blocks),
+      .Exact   (Exact)
   ) u_decode (
       .clk_i,
       .rst_i,
@@ -288,7 +295,8 @@ module weft_nmc
 
   weft_nmc_lanes #(
       .Products(Products),
-      .Blocks  (Blocks)
+      .Blocks  (Blocks),
+      .Exact   (Exact)
   ) u_lanes (
       .clk_i,
       .rst_i,

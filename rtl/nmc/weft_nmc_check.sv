@@ -11,8 +11,9 @@ module weft_nmc_check
   import weft_pkg::*;
   import weft_math_pkg::*;
 #(
-    parameter bit Products = 1'b1,
-    parameter bit Blocks   = 1'b1
+    parameter bit          Products = 1'b1,
+    parameter bit          Blocks   = 1'b1,
+    parameter int unsigned Exact    = ExactNone
 ) (
     input  wire nmc_req_t req_i,
     output err_e          status_o
@@ -34,7 +35,8 @@ module weft_nmc_check
     return (7'd1 << (3'd5 + 3'(to[1:0]))) - 1'b1;
   endfunction
 
-  localparam math_parts_t Parts = '{blocks: Blocks && MathServed.blocks, exact: MathServed.exact};
+  localparam math_parts_t Served = served_with(Exact);
+  localparam math_parts_t Parts = '{blocks: Blocks && Served.blocks, exact: Served.exact};
 
   wire math_t math = '{
       dtype: req_i.dtype,

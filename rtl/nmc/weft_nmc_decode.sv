@@ -12,10 +12,12 @@
 module weft_nmc_decode
   import weft_wire_pkg::*;
   import weft_pkg::*;
+  import weft_math_pkg::ExactNone;
   import weft_nmc_pkg::*;
 #(
-    parameter bit Products = 1'b1,
-    parameter bit Blocks   = 1'b1
+    parameter bit          Products = 1'b1,
+    parameter bit          Blocks   = 1'b1,
+    parameter int unsigned Exact    = ExactNone
 ) (
     input  wire                   clk_i,
     input  wire                   rst_i,
@@ -42,6 +44,7 @@ module weft_nmc_decode
     logic        fp64;        // from or to
     logic        from_block;  // MX; both 0 when bits are copied
     logic        to_block;
+    logic        exact_bf16;
     blocks_t     blocks;      // of 32 elements; 0 if there is no MX type
     logic [31:0] len_m1;
     logic [5:0]  top_source;  // index of the highest source counted from src1
@@ -69,11 +72,12 @@ module weft_nmc_decode
     x.req  = req;
     x.copy = req.dtype == req.to && (req.redop == RedCopy || (req.nsrc == 8'd1 &&
              req.redop != RedAvg && req.redop != RedPremulSum));
-    x.same       = req.dtype == req.to && !is_block(req.dtype) &&
+    x.same       = req.dtype == req.to && !is_block(req.dtype) && !req.exact &&
                    !(req.redop inside {RedProd, RedAvg, RedPremulSum});
     x.fp64       = req.dtype == DtFloat64 || req.to == DtFloat64;
     x.from_block = is_block(req.dtype) && !x.copy;
     x.to_block   = is_block(req.to) && !x.copy;
+    x.exact_bf16 = req.exact && req.dtype == DtBfloat16;
     x.blocks     = blocks_of(req);
     x.len_m1     = req.len - 1'b1;
     x.top_source = (req.own[5:0] == last) ? req.nsrc[5:0] - 6'd2 : last;
@@ -95,7 +99,7 @@ module weft_nmc_decode
 
   function automatic shape_e shape_of(kind_t k);
     if (k.copy || (k.same && !k.fp64)) return Native;
-    if (k.fp64) return Wide8;
+    if (k.fp64 || k.exact_bf16) return Wide8;
     return (k.req.dtype[1:0] == 2'd3 || k.req.to[1:0] == 2'd3) ? Wide16 : Wide32;
   endfunction
 
@@ -259,6 +263,7 @@ module weft_nmc_decode
     x.one           = k.req.nsrc == 8'd1;
     x.copy          = k.copy;
     x.fp            = k.req.dtype[3] || is_block(k.req.dtype);
+    x.exact         = k.req.exact;
     x.fp64          = k.fp64;
     // Integers wrap, so their sum may as well be scaled once.
     scaled          = k.req.redop == RedPremulSum;
@@ -287,7 +292,8 @@ module weft_nmc_decode
   err_e check;
   weft_nmc_check #(
       .Products(Products),
-      .Blocks  (Blocks)
+      .Blocks  (Blocks),
+      .Exact   (Exact)
   ) u_check (
       .req_i   (kind_q.req),
       .status_o(check)

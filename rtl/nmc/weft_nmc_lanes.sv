@@ -6,6 +6,8 @@
 //   wide    32 lanes of every float but fp64, one in each 32-bit word; products if Products
 //   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
 //   double  8 lanes of fp64, and of conversions from and to it, in the lower 64-bit words
+//   exact   sums without rounding, by Exact: 32 lanes of fp16 and 8 bits, 8 of bf16, in the lower
+//           64-bit words; with accumulators of their own
 //   int     16 lanes of 64 bits: integers of every width, and copies of bits
 //   blocks  if Blocks: windows that are blocks of OCP MX become 32 numbers for the wide lanes, and
 //           reach them MxInLatency cycles later than others
@@ -20,9 +22,11 @@
 module weft_nmc_lanes
   import weft_pkg::*;
   import weft_nmc_pkg::*;
+  import weft_math_pkg::ExactNone, weft_math_pkg::ExactAll;
 #(
     parameter  bit          Products = 1'b1,
     parameter  bit          Blocks   = 1'b1,
+    parameter  int unsigned Exact    = ExactNone,
     localparam int unsigned Words    = NmcW / 32
 ) (
     input  wire                 clk_i,
@@ -301,19 +305,91 @@ module weft_nmc_lanes
       .overflow_o(int_overflow)
   );
 
-  assign valid_o = float_valid || double_valid || int_valid;
+  // Exact sums of fp16 and 8 bits, in each 32-bit word, and of bf16, in the lower 64-bit words.
+  localparam int unsigned Broads = 8;
+  logic exact_valid, broad_valid;
+  logic [16*Words-1:0] exact_res;
+  logic [16*Broads-1:0] broad_res;
+  float_flags_t exact_flags, broad_flags;
+
+  if (Exact != ExactNone) begin : gen_exact
+    logic [16*Words-1:0] a, b;
+    always_comb begin
+      for (int unsigned i = 0; i < Words; i++) begin
+        a[16*i+:16] = a_i[32*i+16+:16];
+        b[16*i+:16] = b_i[32*i+16+:16];
+      end
+    end
+
+    weft_nmc_exact #(
+        .Lanes(Words)
+    ) u_exact (
+        .clk_i,
+        .rst_i,
+        .valid_i(valid_i && cmd_i.which == LaneExact && tag_i.layout.shape == Wide32),
+        .cmd_i  (cmd_i.flt),
+        .index_i(tag_i.index),
+        .live_i (wide_live_i),
+        .a_i    (a),
+        .b_i    (b),
+        .valid_o(exact_valid),
+        .res_o  (exact_res),
+        .flags_o(exact_flags)
+    );
+  end else begin : gen_no_exact
+    assign {exact_valid, exact_res, exact_flags} = '0;
+  end
+
+  if (Exact == ExactAll) begin : gen_broad
+    logic [16*Broads-1:0] a, b;
+    logic [Broads-1:0] live;
+    always_comb begin
+      for (int unsigned i = 0; i < Broads; i++) begin
+        a[16*i+:16] = a_i[64*i+16+:16];
+        b[16*i+:16] = b_i[64*i+16+:16];
+        live[i]     = wide_live_i[2*i];
+      end
+    end
+
+    weft_nmc_exact #(
+        .Lanes(Broads),
+        .Bf16 (1'b1)
+    ) u_broad (
+        .clk_i,
+        .rst_i,
+        .valid_i(valid_i && cmd_i.which == LaneExact && tag_i.layout.shape == Wide8),
+        .cmd_i  (cmd_i.flt),
+        .index_i(tag_i.index),
+        .live_i (live),
+        .a_i    (a),
+        .b_i    (b),
+        .valid_o(broad_valid),
+        .res_o  (broad_res),
+        .flags_o(broad_flags)
+    );
+  end else begin : gen_no_broad
+    assign {broad_valid, broad_res, broad_flags} = '0;
+  end
+
+  assign valid_o = float_valid || double_valid || int_valid || exact_valid || broad_valid;
   assign int_flags = '{overflow: int_overflow, default: 1'b0};
   assign block_flags = '{
       overflow: overflow_q[FloatLatency+1],
       inexact: overflow_q[FloatLatency+1],
       default: 1'b0
   };
-  assign flags_o =
-      wide_flags | half_flags | byte_flags | double_flags | int_flags | block_flags;
+  assign flags_o = wide_flags | half_flags | byte_flags | double_flags | int_flags | block_flags |
+                   exact_flags | broad_flags;
 
   always_comb begin
     wide_o = float_valid ? float_res : int_res;
     if (double_valid) wide_o[64*Doubles-1:0] = double_res;
+    if (exact_valid) begin
+      for (int unsigned i = 0; i < Words; i++) wide_o[32*i+16+:16] = exact_res[16*i+:16];
+    end
+    if (broad_valid) begin
+      for (int unsigned i = 0; i < Broads; i++) wide_o[64*i+16+:16] = broad_res[16*i+:16];
+    end
   end
 
   // Results leave in the order of the steps, so what travels beside them is a queue. Its head lies
@@ -364,7 +440,8 @@ module weft_nmc_lanes
   );
 
   `WEFT_ASSERT(OneStepToTheLanes, !(plain && block_valid));
-  `WEFT_ASSERT(NoCollision, $onehot0({float_valid, double_valid, int_valid}));
+  `WEFT_ASSERT(NoCollision, $onehot0({float_valid, double_valid, int_valid, exact_valid,
+               broad_valid}));
   `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
   `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);
   `WEFT_IMPLIES(SmallOnesTogether, half_valid || byte_valid, float_valid);

@@ -223,6 +223,7 @@ module weft_nmc_pass
     if (from_block) return job_i.layout.to_block ? LaneBlockOut : LaneBlock;
     if (job_i.layout.to_block) return LaneFloatOut;
     if (recipe.copy || !recipe.fp) return LaneInt;
+    if (recipe.exact) return LaneExact;
     if (op == FloatMul) return recipe.fp64 ? LaneDoubleMul : LaneMul;
     return recipe.fp64 ? LaneDouble : LaneFloat;
   endfunction

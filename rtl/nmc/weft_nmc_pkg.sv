@@ -188,15 +188,16 @@ package weft_nmc_pkg;
   endfunction
 
   // Which lanes take a step, with what latency.
-  typedef enum logic [2:0] {
-    LaneInt       = 3'd0,  // integers, and copies of bits
-    LaneFloat     = 3'd1,
-    LaneMul       = 3'd2,  // products of floats
-    LaneDouble    = 3'd3,  // fp64 from or to
-    LaneDoubleMul = 3'd4,
-    LaneBlock     = 3'd5,  // blocks to floats
-    LaneFloatOut  = 3'd6,  // floats to blocks
-    LaneBlockOut  = 3'd7   // blocks to blocks
+  typedef enum logic [3:0] {
+    LaneInt       = 4'd0,  // integers, and copies of bits
+    LaneFloat     = 4'd1,
+    LaneMul       = 4'd2,  // products of floats
+    LaneDouble    = 4'd3,  // fp64 from or to
+    LaneDoubleMul = 4'd4,
+    LaneBlock     = 4'd5,  // blocks to floats
+    LaneFloatOut  = 4'd6,  // floats to blocks
+    LaneBlockOut  = 4'd7,  // blocks to blocks
+    LaneExact     = 4'd8   // sums of floats without rounding
   } lane_class_e;
   localparam int unsigned NumClasses = 1 << $bits(lane_class_e);
 
@@ -206,7 +207,7 @@ package weft_nmc_pkg;
 
   typedef logic [4:0] lane_wait_t;  // cycles
   localparam lane_wait_t LaneFirst = lane_wait_t'(1 + FloatLatency);  // the shortest latency
-  // One cycle to choose the operands, then the lanes themselves.
+  // One cycle to choose the operands, then the lanes themselves; exact sums have no choice.
   function automatic lane_wait_t lane_latency(lane_class_e which);
     unique case (which)
       LaneFloat:     return lane_wait_t'(1 + FloatLatency);
@@ -216,13 +217,15 @@ package weft_nmc_pkg;
       LaneFloatOut:  return lane_wait_t'(1 + FloatLatency);
       LaneBlock,
       LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + FloatLatency);
+      LaneExact:     return lane_wait_t'(ExactLatency);
       default:       return lane_wait_t'(1 + IntLatency);
     endcase
   endfunction
 
   // Tables of constants by class. How much later than the fastest lanes it shows a result; how late
   // its beats are, less what all beats take behind the lanes; and how long after a step another one
-  // may read its result: two cycles behind the one in which the lanes show it.
+  // may read its result: two cycles behind the one in which the lanes show it, ExactAgain for exact
+  // sums.
   function automatic lane_wait_t lane_later(lane_class_e which);
     lane_wait_t x;
     x = '0;
@@ -245,6 +248,7 @@ package weft_nmc_pkg;
     x = '0;
     for (int unsigned i = 0; i < NumClasses; i++)
       if (which == lane_class_e'(i)) x = lane_latency(lane_class_e'(i)) + lane_wait_t'(2);
+    if (which == LaneExact) x = lane_wait_t'(ExactAgain);
     return x;
   endfunction
 
@@ -294,6 +298,7 @@ package weft_nmc_pkg;
     logic        copy;     // of bits
     logic        fp;       // floats, else integers
     logic        fp64;     // ... with fp64 for accumulator, else fp32
+    logic        exact;    // ... or one that nothing is rounded in: a sum of them
     logic        premul;   // each source times the scalar first
     logic        scale;    // the sum times the scalar last
     logic        tail;     // an accumulator pass behind the fold: scale, or a conversion

@@ -15,7 +15,8 @@ module weft_node
     parameter int unsigned NumSems      = 256,
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumMsgs      = 256,  // messages in flight
-    parameter int unsigned PoolDepth    = 1024  // unsettled packets a port
+    parameter int unsigned PoolDepth    = 1024,  // unsettled packets a port
+    parameter int unsigned Exact        = weft_math_pkg::ExactNone  // the reducer's exact sums
 ) (
     input  wire  clk_i,
     input  wire  rst_i,
@@ -233,7 +234,8 @@ module weft_node
       .NumConns(NumConns),
       .NumRegions(NumRegions),
       .NumSems(NumSems),
-      .NumSubgraphs(NumSubgraphs)
+      .NumSubgraphs(NumSubgraphs),
+      .Exact(Exact)
   ) u_me (
       .clk_i,
       .rst_i(core_rst),
@@ -288,7 +290,9 @@ module weft_node
       .idle_o(me_idle)
   );
 
-  weft_nmc u_nmc (
+  weft_nmc #(
+      .Exact(Exact)
+  ) u_nmc (
       .clk_i,
       .rst_i(core_rst),
       .req_valid_i(nmc_req_valid),

@@ -14,12 +14,17 @@ package weft_math_pkg;
     KindBlock   // MX
   } kind_e;
 
+  // Of which types a reducer has exact sums: values of the parameter Exact.
+  localparam int unsigned ExactNone = 0;
+  localparam int unsigned ExactSmall = 1;  // fp16 and 8 bits
+  localparam int unsigned ExactAll = 2;    // bf16 too
+
   // What a reducer may be built without.
   typedef struct packed {
-    logic blocks;  // MX types
-    logic exact;   // exact sums
+    logic       blocks;  // MX types
+    logic [1:0] exact;   // exact sums
   } math_parts_t;
-  localparam math_parts_t MathAll = '{blocks: 1'b1, exact: 1'b1};
+  localparam math_parts_t MathAll = '{blocks: 1'b1, exact: 2'(ExactAll)};
 
   typedef struct packed {
     dtype_e      dtype;
@@ -77,12 +82,13 @@ package weft_math_pkg;
     return kind_of(to) == KindInt || (kind_of(to) == KindFloat && to[1:0] == 2'd0);
   endfunction
 
-  function automatic logic sums_exactly(math_t m);
-    return m.redop == RedSum && m.to == m.dtype && kind_of(m.to) == KindFloat && !m.to[1];
+  function automatic logic sums_exactly(math_t m, logic [1:0] exact);
+    if (m.redop != RedSum || m.to != m.dtype || kind_of(m.to) != KindFloat || m.to[1]) return 1'b0;
+    return exact == 2'(ExactAll) || (exact == 2'(ExactSmall) && m.to != DtBfloat16);
   endfunction
 
   function automatic logic flags_ok(math_t m, math_parts_t parts);
-    if (m.exact && !(parts.exact && sums_exactly(m))) return 1'b0;
+    if (m.exact && !sums_exactly(m, parts.exact)) return 1'b0;
     if (m.saturate && !saturates(m.to)) return 1'b0;
     return !m.propagate_nan || m.redop inside {RedMax, RedMin};
   endfunction
@@ -101,8 +107,10 @@ package weft_math_pkg;
     return ErrOk;
   endfunction
 
-  // What rtl/nmc serves, and so what CPU-M lets pass.
-  localparam math_parts_t MathServed = '{blocks: 1'b1, exact: 1'b0};
+  // What rtl/nmc serves, and so what CPU-M lets pass; both have to have the same Exact.
+  function automatic math_parts_t served_with(int unsigned exact);
+    return '{blocks: 1'b1, exact: 2'(exact)};
+  endfunction
 
   // Whether the result is the bits of the one source.
   function automatic logic copies(math_t m);

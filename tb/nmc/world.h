@@ -48,9 +48,9 @@ struct NmcRequest {
   }
 };
 
-/// Which of the reductions of num::check() the hardware has; else its error.
-inline wire::Err served(const NmcRequest& r) {
-  return num::check(r.job, r.nsrc, r.own, false);
+/// Which of the reductions of num::check() the hardware has, with exact sums or without; else its error.
+inline wire::Err served(const NmcRequest& r, bool has_exact = true) {
+  return num::check(r.job, r.nsrc, r.own, has_exact);
 }
 
 /// What docs/nmc.md says of a request before any memory is touched.

@@ -60,12 +60,14 @@ class Probe {
     };
     expect("whole", probe_.all_o, all);
     expect("without exact sums", probe_.no_exact_o, weft::num::check(job, f.nsrc, f.own, false));
+    expect("exact sums but of bf16", probe_.small_exact_o,
+           weft::num::check(job, f.nsrc, f.own, job.from != Dtype::BFLOAT16));
     expect("without blocks", probe_.no_blocks_o, block ? Err::BAD_TYPE : all);
     weft::nmc::NmcRequest request;
     request.job = job;
     request.nsrc = f.nsrc;
     request.own = f.own;
-    expect("served", probe_.served_o, weft::nmc::served(request));
+    expect("served", probe_.served_o, weft::nmc::served(request, false));
     if (all == Err::OK && why.empty()) {
       const size_t from = weft::num::bytes_of(job.from), to = weft::num::bytes_of(job.to);
       const size_t align = block || from != to ? 0xff : to - 1;

@@ -14,6 +14,7 @@ module weft_math_probe
     input  wire  [7:0] own_i,
     output logic [7:0] all_o,
     output logic [7:0] no_exact_o,
+    output logic [7:0] small_exact_o,
     output logic [7:0] no_blocks_o,
     output logic [7:0] served_o,
     output logic [7:0] align_o
@@ -29,13 +30,15 @@ module weft_math_probe
       nsrc: nsrc_i,
       own: own_i
   };
-  localparam math_parts_t NoExact = '{blocks: 1'b1, exact: 1'b0};
-  localparam math_parts_t NoBlocks = '{blocks: 1'b0, exact: 1'b1};
-  assign all_o       = math_error(m, MathAll);
-  assign no_exact_o  = math_error(m, NoExact);
-  assign no_blocks_o = math_error(m, NoBlocks);
-  assign served_o    = math_error(m, MathServed);
-  assign align_o     = common_align(m);
+  localparam math_parts_t NoExact = '{blocks: 1'b1, exact: 2'(ExactNone)};
+  localparam math_parts_t SmallExact = '{blocks: 1'b1, exact: 2'(ExactSmall)};
+  localparam math_parts_t NoBlocks = '{blocks: 1'b0, exact: 2'(ExactAll)};
+  assign all_o         = math_error(m, MathAll);
+  assign no_exact_o    = math_error(m, NoExact);
+  assign small_exact_o = math_error(m, SmallExact);
+  assign no_blocks_o   = math_error(m, NoBlocks);
+  assign served_o      = math_error(m, MathServed);
+  assign align_o       = common_align(m);
 endmodule
 
 `default_nettype wire

@@ -150,6 +150,8 @@ class Fixture {
   }
 
  private:
+  /// Makes the request one for an exact sum now and then, if it may be.
+  void maybe_exact(Request& r);
   template <class Type>
   void fill_floats(const Request& r, bool tame);
   void fill_blocks(const Request& r, bool tame);
@@ -243,7 +245,13 @@ inline Fixture::Request Fixture::any_of(wire::Dtype from, wire::Dtype to, unsign
   r.job.scalar = !fp    ? rng_() >> rng_.below(64)
                  : wide ? any_factor<num::Float64>(rng_)
                         : any_factor<num::Float32>(rng_);
+  maybe_exact(r);
   return r;
+}
+
+inline void Fixture::maybe_exact(Request& r) {
+  r.job.exact = true;
+  r.job.exact = num::check(r.job, r.nsrc, r.own) == wire::Err::OK && rng_.chance(0.3);
 }
 
 inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sources) {
@@ -272,6 +280,7 @@ inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sou
       const wire::Dtype type = any_from(kFloats);
       r = any_of(type, type, nsrc, count);
       if (rng_.chance(0.7)) r.job.op = kOrder[rng_.below(3)], r.job.propagate_nan = false;
+      maybe_exact(r);
     }
   }
   r.own = static_cast<unsigned>(rng_.below(r.nsrc));

@@ -124,7 +124,9 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_FLAGS, [](auto& r) { r.job.propagate_nan = true; });
   add(Err::BAD_FLAGS, [](auto& r) { r.job.saturate = true; });
   add(Err::BAD_FLAGS, [](auto& r) { r.job.exact = true; });
-  add(Err::BAD_FLAGS, [&](auto& r) { type(r, 8), r.job.exact = true; });
+  add(Err::BAD_FLAGS, [&](auto& r) { type(r, 6), r.job.exact = true; });
+  add(Err::BAD_FLAGS, [&](auto& r) { type(r, 8), r.job.exact = true, r.job.op = Redop::MAX; });
+  add(Err::BAD_FLAGS, [&](auto& r) { type(r, 8), r.job.exact = true, r.job.to = Dtype::FLOAT32; });
   add(Err::BAD_SOURCES, [](auto& r) { r.job.op = Redop::COPY; });
   for (unsigned n : {0u, 65u, 128u, 255u}) add(Err::BAD_SOURCES, [&](auto& r) { r.nsrc = n; });
   add(Err::BAD_SOURCES, [](auto& r) { r.own = 2; });

@@ -15,7 +15,7 @@ using wire::Redop;
 namespace {
 
 // Each source in turn meets every offset of the destination; the other one is random.
-void all_offsets(Dtype from, Dtype to, Redop op, unsigned nsrc) {
+void all_offsets(Dtype from, Dtype to, Redop op, unsigned nsrc, bool exact = false) {
   Fixture f;
   f.clear();
   std::vector<NmcRequest> round;
@@ -24,6 +24,7 @@ void all_offsets(Dtype from, Dtype to, Redop op, unsigned nsrc) {
     for (uint64_t target = 0; target < 128; target += wd) {
       NmcRequest r = f.request(from, to, op, nsrc, f.rng().below(300 / std::max(ws, wd)));
       r.own = static_cast<unsigned>(f.rng().below(nsrc));
+      r.job.exact = exact;
       const bool second = (f.rng()() & 1) && nsrc > 1;
       const uint64_t other = f.rng().below(128 / ws) * ws;
       f.lay_out(r, second ? other : source, second ? source : other, target);
@@ -113,6 +114,113 @@ TEST_CASE("nmc: 2 to 64 sources, the own one anywhere", "[nmc]") {
       }
     }
     f.run(round);
+  }
+}
+
+namespace {
+constexpr Dtype kExactTypes[] = {Dtype::FLOAT16, Dtype::BFLOAT16, Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E4M3};
+}
+
+TEST_CASE("nmc: exact sums, every pair of alignments", "[nmc]") {
+  for (Dtype type : kExactTypes)
+    all_offsets(type, type, Redop::SUM, type == Dtype::FLOAT8_E4M3 ? 2 : 3, true);
+}
+
+TEST_CASE("nmc: exact sums of 2, 3, 8 and 64 sources", "[nmc][random]") {
+  for (double stall : {0.0, 0.4}) {
+    NmcSettings s;
+    s.jitter = 20;
+    s.size = 4 << 20;
+    Fixture f(s, stall);
+    for (unsigned nsrc : {2u, 3u, 8u, 64u}) {
+      f.clear();
+      std::vector<NmcRequest> round;
+      for (Dtype type : kExactTypes) {
+        // Up to more than one chunk of each type.
+        for (uint64_t most : {30u, 800u, nsrc == 64 ? 1300u : 2600u}) {
+          NmcRequest r = f.request(type, Redop::SUM, nsrc, f.rng().below(most));
+          r.own = static_cast<unsigned>(f.rng().below(nsrc));
+          r.job.exact = true;
+          r.job.saturate = num::bytes_of(type) == 1 && f.rng().chance(0.5);
+          f.lay_out(r);
+          round.push_back(r);
+          NmcRequest other = f.any_request(200, 4);  // of another class, that must not overtake
+          round.push_back(other);
+        }
+      }
+      f.run(round);
+    }
+  }
+}
+
+TEST_CASE("nmc: exact sums are the same in any order of the sources", "[nmc]") {
+  constexpr unsigned kSources = 8, kCount = 3000;
+  for (Dtype type : kExactTypes) {
+    for (bool exact : {false, true}) {
+      CAPTURE(static_cast<int>(type), exact);
+      NmcSettings s;
+      s.size = 4 << 20;
+      Fixture f(s);
+      f.clear();
+      // Block k is source k, or with the first one as own and last source, source k - 1.
+      NmcRequest first = f.request(type, Redop::SUM, kSources, kCount);
+      first.job.exact = exact;
+      f.lay_out(first, 0, 0, 0, 0);
+      first.own = 0;
+      first.src0 = first.src1;
+      NmcRequest turned = first;
+      turned.own = kSources - 1;
+      turned.src1 = first.src1 + first.stride;
+      turned.dst = f.place(first.len, 8);
+      f.fill_operands(first);
+      // The first elements: half a last place, a number, ..., and the smallest number, which decides the
+      // tie unless it is added to the number before and lost.
+      num::with_float(type, [&](auto format) {
+        using F = decltype(format);
+        using Bits = typename F::bits_type;
+        const uint64_t field = F::kMax >> F::kFrac;
+        for (unsigned k = 0; k < kSources; ++k) {
+          const Bits x = k == 0   ? test::make_float<F>(0, field - F::kFrac - 1, 0)
+                         : k == 1 ? test::make_float<F>(0, field, 0)
+                                  : static_cast<Bits>(k + 1 == kSources);
+          std::memcpy(f.world().at(first.source(k)), &x, sizeof x);
+        }
+      });
+      f.push({first, turned});
+      f.step_until_idle();
+      f.world().compare();
+      const bool same =
+          std::equal(f.world().at(first.dst), f.world().at(first.dst) + first.len, f.world().at(turned.dst));
+      // 64 numbers of e4m3 fit the 24 bits of the ordinary sum.
+      CHECK(same == (exact || type == Dtype::FLOAT8_E4M3));
+    }
+  }
+}
+
+TEST_CASE("nmc: exact sums of 16 bits run at half the rate of others, of 8 at a quarter", "[nmc]") {
+  constexpr uint32_t kLen = 32768, kBeats = kLen / 128;
+  for (Dtype type : kExactTypes) {
+    for (unsigned nsrc : {2u, 3u, 8u}) {
+      CAPTURE(static_cast<int>(type), nsrc);
+      NmcSettings s;
+      s.size = 4 << 20;
+      Fixture f(s);
+      f.clear();
+      std::vector<NmcRequest> requests;
+      for (unsigned i = 0; i < 3; ++i) {
+        NmcRequest r = f.request(type, Redop::SUM, nsrc, kLen / num::bytes_of(type));
+        r.job.exact = true;
+        f.lay_out(r, 0, 0, 0, 0);
+        requests.push_back(r);
+      }
+      f.run(requests);
+      const auto& done = f.world().completions();
+      const double beat = static_cast<double>(done.back().cycle - done.front().cycle) / (2.0 * kBeats);
+      // bf16: its eight lanes.
+      const unsigned slower = type == Dtype::BFLOAT16 ? 8 : type == Dtype::FLOAT16 ? 2 : 4;
+      CHECK(beat <= slower * (nsrc - 1) + 0.05);
+      CHECK(beat >= slower * (nsrc - 1.1));
+    }
   }
 }
 
