@@ -68,6 +68,7 @@ class Probe {
     request.nsrc = f.nsrc;
     request.own = f.own;
     expect("served", probe_.served_o, weft::nmc::served(request, false));
+    expect("served with exact sums", probe_.served_exact_o, weft::nmc::served(request, true));
     if (all == Err::OK && why.empty()) {
       const size_t from = weft::num::bytes_of(job.from), to = weft::num::bytes_of(job.to);
       const size_t align = block || from != to ? 0xff : to - 1;
