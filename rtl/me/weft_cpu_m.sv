@@ -176,7 +176,8 @@ module weft_cpu_m
         nsrc: fetched.nsrc,
         own: fetched.own
     };
-    if (math_we_q) maths[math_line_q] <= {common_align(math_q), math_error(math_q, served_with(Exact))};
+    if (math_we_q)
+      maths[math_line_q] <= {common_align(math_q), math_error(math_q, served_with(Exact))};
   end
 
   always_ff @(posedge clk_i) begin

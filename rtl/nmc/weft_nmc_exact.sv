@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lanes that add floats exactly: a fixed-point accumulator that holds every sum of 64 of them, and
-// one rounding, to nearest even, at the end. So the order of the sources changes no bit. Two builds:
+// one rounding, to nearest even, at the end. So the order of the sources changes no bit. Two
+// builds:
 //   Bf16 0   fp16, e5m2, e4m3: 47 bits an accumulator
 //   Bf16 1   bf16: 268 bits
 //
