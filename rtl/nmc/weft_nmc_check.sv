@@ -32,7 +32,7 @@ module weft_nmc_check
   // The same of a length where sources or result are blocks: 32 elements.
   function automatic logic [6:0] block_unit(dtype_e to);
     if (to == DtMxfp4E2m1) return 7'h0f;
-    return (7'd1 << (3'd5 + 3'(to[1:0]))) - 1'b1;
+    return {to[1], to[1:0] != '0, 5'h1f};
   endfunction
 
   localparam math_parts_t Served = served_with(Exact);

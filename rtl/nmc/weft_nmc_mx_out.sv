@@ -8,6 +8,7 @@
 // bytes behind an MXFP4 block are undefined.
 //
 //   exponents                               numbers
+//   0                                       wait: they come through a multiplexer
 //   1  the larger ones of neighbours        subnormal: left by 16 or 8
 //   2  the largest ones of eights           ... by 4 and 2
 //   3  the largest one                      ... by 1: all are now 1.ffff and a sticky bit
@@ -15,7 +16,8 @@
 //   5  for each the difference to that: the element's exponent, and if it is below how far to
 //      shift right
 //   6  shift; decide the rounding
-//   7  {exponent, fraction} + rounding in one carry chain; clamp; infinity and NaN
+//   7  {exponent, fraction} + rounding in one carry chain
+//   8  clamp; infinity and NaN
 //
 // An exponent field of 0 counts as 0 for the scale: such numbers are below what the lowest scale
 // gives the highest exponent. The rules are sw/ref/num/mx.h's.
@@ -35,7 +37,7 @@ module weft_nmc_mx_out
 );
 
   localparam int unsigned N = MxElements;
-  localparam int unsigned Last = MxOutLatency;
+  localparam int unsigned Last = MxOutLatency - 1;  // behind stage 0
 
   typedef logic [7:0] exp_t;
   typedef logic signed [9:0] wide_exp_t;
@@ -146,7 +148,9 @@ module weft_nmc_mx_out
   endfunction
 
   // One copy for all lanes; index = the stage whose registers they belong to.
+  logic                 valid0_q;
   logic      [Last-1:1] valid_q;
+  mx_fmt_e              fmt0_q;
   mx_fmt_e              fmt_q     [1:Last-1];
   logic                 special_q [2:Last-1];
   logic                 infinite_q[2:Last-1];
@@ -159,6 +163,7 @@ module weft_nmc_mx_out
   exp_t                 most3_q;
 
   // Numbers: sign, infinity and NaN, exponent, significand.
+  logic      [32*N-1:0] values0_q;
   logic         [N-1:0] sign_q    [1:Last-1];
   logic         [N-1:0] inf_q     [1:Last-1];
   logic         [N-1:0] nan_q     [1:Last-1];
@@ -181,30 +186,40 @@ module weft_nmc_mx_out
   logic                 up6_q     [N];
   logic           [6:0] base6_q   [N];
   logic         [N-1:0] lost6_q;
+  logic           [7:0] sum7_q    [N];
+  logic                 lost7_q;
 
   // Last stage first, with blocking assignments to the arrays, for the reasons of weft_nmc_float.
   always_ff @(posedge clk_i) begin
-    if (valid_q[6]) begin
-      automatic mx_fmt_e fmt = fmt_q[6];
+    if (valid_q[7]) begin
+      automatic mx_fmt_e fmt = fmt_q[7];
       automatic logic half = fmt == MxE2m1;
-      automatic logic none = half && special_q[6];
+      automatic logic none = half && special_q[7];
       automatic logic [8*N-1:0] codes, pairs;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < N; i++) begin
-        automatic logic [8:0] sum = {1'b0, base6_q[i], 1'b1} + {4'd0, kept6_q[i], up6_q[i]};
-        automatic logic most = above(fmt, sum[8:1]) || inf_q[6][i];
-        automatic logic [6:0] code = most ? largest_code(fmt) : sum[7:1];
-        automatic logic nan = nan_q[6][i];
-        codes[8*i+:8] = {sign_q[6][i] && !nan, nan ? nan_code(fmt) : code};
+        automatic logic most = above(fmt, sum7_q[i]) || inf_q[7][i];
+        automatic logic [6:0] code = most ? largest_code(fmt) : sum7_q[i][6:0];
+        automatic logic nan = nan_q[7][i];
+        codes[8*i+:8] = {sign_q[7][i] && !nan, nan ? nan_code(fmt) : code};
       end
       pairs = codes;
       for (int unsigned i = 0; i < N; i++) begin
         if (half) pairs[4*i+:4] = none ? '0 : {codes[8*i+7], codes[8*i+:3]};
       end
-      block_o          <= {pairs, none ? 8'hff : scale_q[6]};
+      block_o          <= {pairs, none ? 8'hff : scale_q[7]};
       flags_o.invalid  <= 1'b0;
-      flags_o.overflow <= infinite_q[6];
-      flags_o.inexact  <= infinite_q[6] || (!none && lost6_q != '0);
+      flags_o.overflow <= infinite_q[7];
+      flags_o.inexact  <= infinite_q[7] || (!none && lost7_q);
+    end
+
+    if (valid_q[6]) begin
+      lost7_q <= lost6_q != '0;
+      /* verilator unroll_disable */
+      for (int unsigned i = 0; i < N; i++) begin
+        automatic logic [8:0] sum = {1'b0, base6_q[i], 1'b1} + {4'd0, kept6_q[i], up6_q[i]};
+        sum7_q[i] = sum[8:1];
+      end
     end
 
     if (valid_q[5]) begin
@@ -283,11 +298,16 @@ module weft_nmc_mx_out
     end
 
     if (valid_i) begin
+      values0_q <= values_i;
+      fmt0_q    <= fmt_i;
+    end
+
+    if (valid0_q) begin
       automatic exp_t finite[N];
       automatic logic [N-1:0] inf, nan, sign;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < N; i++) begin
-        automatic logic [31:0] x = values_i[32*i+:32];
+        automatic logic [31:0] x = values0_q[32*i+:32];
         automatic logic special = x[30:23] == '1;
         automatic logic sub = x[30:23] == '0;
         automatic logic by16 = sub && x[22:7] == '0;
@@ -307,7 +327,7 @@ module weft_nmc_mx_out
       sign_q[1] <= sign;
     end
 
-    fmt_q[1] <= fmt_i;
+    fmt_q[1] <= fmt0_q;
     for (int unsigned i = 2; i < Last; i++) begin
       fmt_q[i]  <= fmt_q[i-1];
       sign_q[i] <= sign_q[i-1];
@@ -321,10 +341,12 @@ module weft_nmc_mx_out
     for (int unsigned i = 5; i < Last; i++) scale_q[i] <= scale_q[i-1];
 
     if (rst_i) begin
-      valid_q <= '0;
-      valid_o <= 1'b0;
+      valid0_q <= 1'b0;
+      valid_q  <= '0;
+      valid_o  <= 1'b0;
     end else begin
-      valid_q <= {valid_q[Last-2:1], valid_i};
+      valid0_q <= valid_i;
+      valid_q  <= {valid_q[Last-2:1], valid0_q};
       valid_o <= valid_q[Last-1];
     end
   end

@@ -66,9 +66,8 @@ module weft_nmc_mx_pack
                                              logic [NmcW-1:0] window);
     logic [NmcW-1:0] y;
     for (int unsigned g = 0; g < Groups; g++) begin
-      automatic logic [2:0] from = 3'(g) - first;
       automatic logic [1:0] which;
-      which = !is_block ? 2'd3 : (from > 3'd2) ? 2'd2 : from[1:0];
+      which = !is_block ? 2'd3 : (first == 3'(g)) ? 2'd0 : (first == 3'(g - 1)) ? 2'd1 : 2'd2;
       unique case (which)
         2'd0: y[GroupW*g+:GroupW] = x[0+:GroupW];
         2'd1: y[GroupW*g+:GroupW] = x[GroupW+:GroupW];

@@ -18,7 +18,7 @@
 // window starts in, which the chunk before may have read already: a source that is turned costs one
 // beat and one filling step a chunk more. Jobs in by valid/ready; job_i has to hold from start_o to
 // job_ready_o. A pass every 2 cycles; to the three takers in the same cycle, when all are ready.
-// First pass 1 cycle behind job_valid_i, 2 with chunks, of which each takes a cycle more.
+// First pass 1 cycle behind job_valid_i, 3 with chunks, of which each takes 2 cycles more.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -90,7 +90,7 @@ module weft_nmc_pass
   blocks_t next_before_q;
   offs_t place_q, next_place_q;  // where a chunk's result starts in its beat, but the first one's
 
-  logic  cut_q;   // left_m1_q is of this chunk
+  logic  left_ok_q, cut_q;  // left_m1_q is of this chunk, and so is what follows from it
   span_t left_m1_q;  // bytes from this chunk on, less one
   blocks_t left_blocks_m1_q;
   logic  head_q;  // it is the job's first chunk
@@ -103,8 +103,8 @@ module weft_nmc_pass
   wire span_t half = full >> 1;
   wire span_t both = !from_block ? full | half :
       half_bytes ? span_t'(ChunkSteps * 17 * 3 / 2) : span_t'(ChunkSteps * 33 * 3 / 2);
-  wire last_chunk = !chunked || left_m1_q < full;
-  wire halved = left_m1_q < both;
+  logic  ends_q, halved;  // the chunk is the job's last, half as long as others
+  wire last_chunk = !chunked || ends_q;
   wire span_t chunk_bytes = halved ? half : full;
   // Chunks of blocks have so many bytes beyond whole beats: a scale a step. Others have none.
   wire offs_t place = head_q ? job_i.place : place_q;
@@ -286,6 +286,8 @@ module weft_nmc_pass
   always_ff @(posedge clk_i) begin
     left_m1_q        <= job_i.span_m1 - chunk_q;
     left_blocks_m1_q <= job_i.blocks_m1 - before_q;
+    ends_q           <= left_m1_q < full;
+    halved           <= left_m1_q < both;
     if (state_q == StAim && ready_to_aim) begin
       kind_q       <= kind;
       source_q     <= source;
@@ -325,13 +327,15 @@ module weft_nmc_pass
     if (rst_i) begin
       state_q <= StAim;
       fresh_q <= 1'b1;
-      cut_q   <= 1'b0;
+      left_ok_q <= 1'b0;
+      cut_q     <= 1'b0;
       chunk_q <= '0;
       before_q <= '0;
       head_q  <= 1'b1;
       offs_q  <= '0;
     end else begin
-      cut_q <= job_valid_i && !(give && ends_chunk_q);
+      left_ok_q <= job_valid_i && !(give && ends_chunk_q);
+      cut_q     <= left_ok_q && job_valid_i && !(give && ends_chunk_q);
       if (state_q == StAim && ready_to_aim) begin
         state_q <= StGive;
         fresh_q <= 1'b0;

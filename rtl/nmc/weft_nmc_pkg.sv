@@ -129,7 +129,7 @@ package weft_nmc_pkg;
   } mx_fmt_e;
 
   localparam int unsigned MxInLatency = 3;   // of weft_nmc_mx_in, weft_nmc_mx_out
-  localparam int unsigned MxOutLatency = 7;
+  localparam int unsigned MxOutLatency = 9;
   localparam int unsigned MxPackLatency = 2;  // of weft_nmc_mx_pack, for blocks
 
   function automatic logic [7:0] mx_bytes(mx_fmt_e fmt);

@@ -212,7 +212,7 @@ struct WantBlock {
 
 template <class E>
 uint64_t blocks_differ(uint64_t count, OutFault fault = OutFault::None) {
-  Converter<Vnmc_mx_out, WantBlock<E>> hardware("weft_nmc_mx_out", 7);
+  Converter<Vnmc_mx_out, WantBlock<E>> hardware("weft_nmc_mx_out", 9);
   Rng rng(test::seed(), 10 + kFormat<E>);
   const auto look = [](Vnmc_mx_out& dut, const WantBlock<E>& want) {
     const num::Flags raised{.invalid = (dut.flags_o & 4) != 0,
