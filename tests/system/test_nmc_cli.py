@@ -181,14 +181,22 @@ class Results(Case):
 
     def test_blocks(self):
         numbers = self.floats("f.bin", *[float(i) for i in range(32)])
-        self.good("--op", "copy", "--type", "float32", "--to", "mxfp8_e4m3", numbers, "--body", "ref", "-o", "mx.bin")
-        block = self.read("mx.bin")
-        self.assertEqual(len(block), 33)
-        self.assertEqual(block[0], 127 + 4 - 8)  # of 31 to the highest exponent of e4m3
-        out = self.good("--op", "sum", "--type", "mxfp8_e4m3", "--to", "float32", "mx.bin", "mx.bin", "--body", "ref", "-o", "o.bin",
-                        "--dump", "3")
-        self.assertEqual(struct.unpack("<32f", self.read("o.bin"))[:17], tuple(2.0 * i for i in range(17)))
-        self.assertIn("2        7b:60 2   7b:60 2   0x40800000 4\n", out)
+        for body in ("ref", "rtl"):
+            self.good("--op", "copy", "--type", "float32", "--to", "mxfp8_e4m3", numbers, "--body", body, "-o", "mx.bin")
+            block = self.read("mx.bin")
+            self.assertEqual(len(block), 33)
+            self.assertEqual(block[0], 127 + 4 - 8)  # of 31 to the highest exponent of e4m3
+            out = self.good("--op", "sum", "--type", "mxfp8_e4m3", "--to", "float32", "mx.bin", "mx.bin", "--body", body,
+                            "-o", "o.bin", "--dump", "3")
+            self.assertEqual(struct.unpack("<32f", self.read("o.bin"))[:17], tuple(2.0 * i for i in range(17)))
+            self.assertIn("2        7b:60 2   7b:60 2   0x40800000 4\n", out)
+        # Blocks to blocks on the RTL, which compares every byte with the rules.
+        many = self.floats("m.bin", *[float(i % 100 - 50) / 8 for i in range(32 * 50)])
+        for name in ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp4"):
+            self.good("--op", "copy", "--type", "float32", "--to", name, many, "-o", "b.bin")
+            for op in ("sum", "max", "min"):
+                self.good("--op", op, "--type", name, "b.bin", "b.bin", "b.bin", "-o", "o.bin")
+            self.assertEqual(self.read("o.bin"), self.read("b.bin"))  # the least of three of the same
 
     def test_the_comparison_can_fail(self):
         a = self.floats("a.bin", *range(64))

@@ -196,6 +196,12 @@ int main() {
       print({Dtype::BFLOAT16, Dtype::FLOAT32, Redop::SUM, 2}, turned, 40);
       print({Dtype::FLOAT32, Dtype::FLOAT8_E4M3, Redop::COPY, 1}, turned, 40);
       print({Dtype::FLOAT8_E4M3, Dtype::FLOAT32, Redop::COPY, 1}, turned, 40);
+      // Bytes of elements: a block a cycle is 32 of 8 bits, 16 of 4.
+      for (Dtype type : {Dtype::MXFP8_E4M3, Dtype::MXFP4_E2M1}) {
+        for (unsigned nsrc : {2u, 3u, 8u}) print({type, type, Redop::SUM, nsrc}, turned, 40);
+      }
+      print({Dtype::MXFP8_E4M3, Dtype::FLOAT32, Redop::COPY, 1}, turned, 40);
+      print({Dtype::FLOAT32, Dtype::MXFP8_E4M3, Redop::COPY, 1}, turned, 40);
     }
     simulation_speed();
     bench::report("nmc_bytes_per_cycle", slowest, bench::Good::AtLeast, 126, "B/cycle");
