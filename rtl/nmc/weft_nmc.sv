@@ -266,7 +266,6 @@ module weft_nmc
       .emit_i  (emit_a),
       .at_i    (at_a),
       .beat_i  (a_beat),
-      .layout_i(layout),
       .window_o(a_window)
   );
 
@@ -277,7 +276,6 @@ module weft_nmc
       .emit_i  (emit_b),
       .at_i    (at_b),
       .beat_i  (b_beat),
-      .layout_i(layout),
       .window_o(b_window)
   );
 

@@ -7,8 +7,9 @@
 // integer lanes; of 16 bits its upper half, over that of half lane w; of 8 bits {wide w, byte 2w+1,
 // half w, byte 2w}, the top byte of each. A wide step makes 128 B or a power of two below, at place
 // `place` of the beat, out of the top bytes of the 32-bit words, or of the lower halves of 64-bit
-// words, that spread gave its elements to. Flags come one cycle behind their result; a job's are
-// those of all its steps, also of steps to the accumulator. Jobs with blocks are weft_nmc_mx's.
+// words, that its elements were spread to; of eight 64-bit words (Wide8) the lanes have shown two
+// copies. Flags come one cycle behind their result; a job's are those of all its steps, also of
+// steps to the accumulator. Jobs with blocks are weft_nmc_mx's.
 `default_nettype none
 
 module weft_nmc_gather
@@ -37,48 +38,47 @@ module weft_nmc_gather
   localparam int unsigned Groups = NmcBytes / 8;
   typedef logic [NmcW-1:0] beat_t;
 
+  // In two steps, each of at most four choices for a bit. First the parts of native words are put
+  // together, or the lower halves of 64-bit words become words, in two copies.
   function automatic beat_t of_parts(beat_t wide, beat_t half, logic [2*NmcW-1:0] bytes,
-                                     logic [1:0] size);
+                                     logic two);
     beat_t x;
     x = wide;
     for (int unsigned w = 0; w < Words; w++) begin
-      if (size == 2'd1) x[32*w+:16] = half[32*w+16+:16];
-      else x[32*w+:24] = {bytes[64*w+56+:8], half[32*w+24+:8], bytes[64*w+24+:8]};
+      x[32*w+8+:8] = half[32*w+24+:8];
+      x[32*w+:8]   = two ? half[32*w+16+:8] : bytes[64*w+24+:8];
+      if (!two) x[32*w+16+:8] = bytes[64*w+56+:8];
     end
     return x;
   endfunction
 
-  // The top bytes of 32-bit words, repeated.
-  function automatic beat_t from_32(beat_t x, logic [1:0] size);
-    beat_t y;
-    y = x;
-    for (int unsigned w = 0; w < Words; w++) begin
-      if (size == 2'd1) y[16*w+:16] = x[32*w+16+:16];
-      if (size == 2'd0) y[8*w+:8] = x[32*w+24+:8];
-    end
-    if (size == 2'd1) y = {2{y[NmcW/2-1:0]}};
-    if (size == 2'd0) y = {4{y[NmcW/4-1:0]}};
-    return y;
-  endfunction
-
-  // The lower halves of 64-bit words, repeated.
   function automatic beat_t lower_halves(beat_t x);
     beat_t y;
     for (int unsigned w = 0; w < Words; w++) y[32*w+:32] = x[64*(w%(Words/2))+:32];
     return y;
   endfunction
 
-  function automatic beat_t gather(lane_tag_t tag, beat_t wide, beat_t half,
+  function automatic beat_t words_of(nmc_layout_t layout, beat_t wide, beat_t half,
+                                     logic [2*NmcW-1:0] bytes);
+    if (layout.shape inside {Wide16, Wide8} && layout.to != 2'd3) return lower_halves(wide);
+    return layout.parts ? of_parts(wide, half, bytes, layout.to[0]) : wide;
+  endfunction
+
+  // Then the tops of words whose results are smaller than that, again repeated.
+  function automatic beat_t tops_of(beat_t x, logic two);
+    beat_t y;
+    for (int unsigned w = 0; w < Words; w++) begin
+      if (two) y[16*w+:16] = x[32*w+16+:16];
+      else y[8*w+:8] = x[32*w+24+:8];
+    end
+    return two ? {2{y[NmcW/2-1:0]}} : {4{y[NmcW/4-1:0]}};
+  endfunction
+
+  function automatic beat_t gather(nmc_layout_t layout, beat_t wide, beat_t half,
                                    logic [2*NmcW-1:0] bytes);
     beat_t x;
-    // The eight 64-bit lanes of fp64 are the lower half; repeated they are like the sixteen.
-    x = (tag.layout.shape == Wide8) ? {2{wide[NmcW/2-1:0]}} : wide;
-    unique case (tag.layout.shape)
-      Native: return tag.layout.parts ? of_parts(wide, half, bytes, tag.layout.to) : wide;
-      Wide32: return from_32(wide, tag.layout.to);
-      // Sixteen 64-bit words of which half is wanted are 32-bit words, in two copies.
-      default: return (tag.layout.to == 2'd3) ? x : from_32(lower_halves(x), tag.layout.to);
-    endcase
+    x = words_of(layout, wide, half, bytes);
+    return (layout.shape != Native && !layout.to[1]) ? tops_of(x, layout.to[0]) : x;
   endfunction
 
   // Groups of 8 bytes that a step of this size at this place makes.
@@ -95,7 +95,7 @@ module weft_nmc_gather
 
   always_ff @(posedge clk_i) begin
     if (valid_i && !stays) begin
-      automatic beat_t x = gather(tag_i, wide_i, half_i, byte_i);
+      automatic beat_t x = gather(tag_i.layout, wide_i, half_i, byte_i);
       automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.place);
       if (on == '1) beat_data_o <= x;
       else begin

@@ -180,13 +180,13 @@ module weft_nmc_lanes
       unique case (a_from)
         FromAcc:   a_q <= wide_acc;
         FromBlock: a_q <= block_a;
-        default:   a_q <= a_i;
+        default:   a_q <= spread(a_i, tag_i.layout);
       endcase
       unique case (b_from)
         FromScalar: b_q <= {NmcW / 64{scalar}};
         FromAcc:    b_q <= kept;
         FromBlock:  b_q <= block_b;
-        default:    b_q <= b_i;
+        default:    b_q <= spread(b_i, tag_i.layout);
       endcase
       cmd_q       <= cmd_i;
       if (block_valid) cmd_q.flt <= block_cmd;
@@ -313,11 +313,12 @@ module weft_nmc_lanes
   float_flags_t exact_flags, broad_flags;
 
   if (Exact != ExactNone) begin : gen_exact
-    logic [16*Words-1:0] a, b;
+    logic [16*Words-1:0] a, b;  // spread over these lanes
+    wire two = tag_i.layout.from[0];
     always_comb begin
       for (int unsigned i = 0; i < Words; i++) begin
-        a[16*i+:16] = a_i[32*i+16+:16];
-        b[16*i+:16] = b_i[32*i+16+:16];
+        a[16*i+:16] = two ? a_i[16*i+:16] : {a_i[8*i+:8], 8'd0};
+        b[16*i+:16] = two ? b_i[16*i+:16] : {b_i[8*i+:8], 8'd0};
       end
     end
 
@@ -341,14 +342,9 @@ module weft_nmc_lanes
   end
 
   if (Exact == ExactAll) begin : gen_broad
-    logic [16*Broads-1:0] a, b;
     logic [Broads-1:0] live;
     always_comb begin
-      for (int unsigned i = 0; i < Broads; i++) begin
-        a[16*i+:16] = a_i[64*i+16+:16];
-        b[16*i+:16] = b_i[64*i+16+:16];
-        live[i]     = wide_live_i[2*i];
-      end
+      for (int unsigned i = 0; i < Broads; i++) live[i] = wide_live_i[2*i];
     end
 
     weft_nmc_exact #(
@@ -361,8 +357,8 @@ module weft_nmc_lanes
         .cmd_i  (cmd_i.flt),
         .index_i(tag_i.index),
         .live_i (live),
-        .a_i    (a),
-        .b_i    (b),
+        .a_i    (a_i[16*Broads-1:0]),
+        .b_i    (b_i[16*Broads-1:0]),
         .valid_o(broad_valid),
         .res_o  (broad_res),
         .flags_o(broad_flags)
@@ -383,12 +379,14 @@ module weft_nmc_lanes
 
   always_comb begin
     wide_o = float_valid ? float_res : int_res;
-    if (double_valid) wide_o[64*Doubles-1:0] = double_res;
+    // What lies in eight words is shown twice, for the sake of gather.
+    if (double_valid) wide_o = {2{double_res}};
     if (exact_valid) begin
       for (int unsigned i = 0; i < Words; i++) wide_o[32*i+16+:16] = exact_res[16*i+:16];
     end
     if (broad_valid) begin
-      for (int unsigned i = 0; i < Broads; i++) wide_o[64*i+16+:16] = broad_res[16*i+:16];
+      for (int unsigned i = 0; i < 2 * Broads; i++)
+        wide_o[64*i+16+:16] = broad_res[16*(i%Broads)+:16];
     end
   end
 

@@ -169,6 +169,37 @@ package weft_nmc_pkg;
     mx_fmt_e    mx;
   } nmc_layout_t;
 
+  // Where a window's elements go before the lanes take it: native ones, and those as wide as their
+  // lanes, stay where they are. Element i of the others goes to the top of word i of 32 bits
+  // (Wide32), or of the lower half of word i of 64 bits (Wide16, Wide8). What is beside it there is
+  // undefined. First to words of 32 bits:
+  function automatic logic [NmcW-1:0] spread_32(logic [NmcW-1:0] x, logic two);
+    logic [NmcW-1:0] y;
+    y = x;
+    for (int unsigned i = 0; i < NmcW / 32; i++) begin
+      y[32*i+24+:8] = two ? x[16*i+8+:8] : x[8*i+:8];
+      y[32*i+16+:8] = x[16*i+:8];
+    end
+    return y;
+  endfunction
+
+  // ... then these to the lower halves of words of 64.
+  function automatic logic [NmcW-1:0] spread_64(logic [NmcW-1:0] x);
+    logic [NmcW-1:0] y;
+    y = x;
+    for (int unsigned i = 0; i < NmcW / 64; i++) y[64*i+:32] = x[32*i+:32];
+    return y;
+  endfunction
+
+  function automatic logic [NmcW-1:0] spread(logic [NmcW-1:0] x, nmc_layout_t layout);
+    logic to_32, to_64;
+    logic [NmcW-1:0] y;
+    to_32 = layout.shape != Native && !layout.from[1];
+    to_64 = layout.shape inside {Wide16, Wide8} && layout.from != 2'd3;
+    y = to_32 ? spread_32(x, layout.from[0]) : x;
+    return to_64 ? spread_64(y) : y;
+  endfunction
+
   // Whether the part of the result at `place` of its beat reaches the end of the beat ...
   function automatic logic fills(offs_t place, nmc_layout_t x);
     offs_t mask;

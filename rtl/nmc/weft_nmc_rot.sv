@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the windows of one source out of its beats, and spreads their elements over the lanes.
+// Makes the windows of one source out of its beats.
 //
 // A window at byte `at` of a beat is the older of two neighbouring beats from there up, followed by
 // the newer one; at 0 it is the newer one whole. So both are rotated down by `at`, and the first
@@ -12,11 +12,9 @@
 //   rotated down by 5   mlkjihgf           the window
 //
 // Two registered stages, no handshake: a step in cycle t shows its window in cycle t+2. A rotation
-// by 64 and the merge are one 4:1 multiplexer, so merging costs no logic.
-//
-// Spread: native windows and those of elements as wide as their lanes stay as they are. Element i
-// of the others goes to the top bytes of lane i, which is a 32-bit word (Wide32) or the lower half
-// of a 64-bit word (Wide16, Wide8). What is beside it there is undefined.
+// by 64 and the merge are one 4:1 multiplexer, so merging costs no logic but its masks. These take
+// as long as two multiplexers, so the merge has the first cycle for itself: rotations in the same
+// cycle would be mapped twice, once for each beat, to keep the masks off the longest path.
 `default_nettype none
 
 module weft_nmc_rot
@@ -31,8 +29,6 @@ module weft_nmc_rot
     input  wire               emit_i,
     input  wire offs_t        at_i,
     input  wire   [NmcW-1:0]  beat_i,
-    // One cycle later.
-    input  wire nmc_layout_t  layout_i,
     output logic  [NmcW-1:0]  window_o
 );
 
@@ -73,57 +69,36 @@ module weft_nmc_rot
     return n ? {x[HalfW-1:0], x[NmcW-1:HalfW]} : x;
   endfunction
 
-  // Bits of the merged beat, already rotated by 64, that come from the newer one.
+  // Bits of the merged beat, already rotated by 64, that come from the newer one. Word by word,
+  // which shares the comparisons.
   function automatic beat_t newer(offs_t at);
-    logic [HalfW-1:0] low;
-    for (int unsigned i = 0; i < NmcBytes / 2; i++) low[8*i+:8] = {8{6'(i) < at[5:0]}};
-    return (at == '0) ? '1 : {{HalfW{at[6]}}, low};
-  endfunction
-
-  // ---- spread -----------------------------------------------------------------------------------
-  function automatic beat_t spread_32(beat_t x, logic [1:0] size);
-    beat_t y;
-    y = x;
-    for (int unsigned i = 0; i < Words; i++) begin
-      if (size == 2'd1) y[32*i+16+:16] = x[16*i+:16];
-      if (size == 2'd0) y[32*i+24+:8] = x[8*i+:8];
+    beat_t mask;
+    logic [31:0] part;
+    part = ~(32'hffff_ffff << {at[1:0], 3'b0});
+    mask[NmcW-1:HalfW] = {HalfW{at[6] || at == '0}};
+    for (int unsigned w = 0; w < Words / 2; w++) begin
+      if (4'(w) < at[5:2] || at == '0) mask[32*w+:32] = '1;
+      else mask[32*w+:32] = (4'(w) == at[5:2]) ? part : '0;
     end
-    return y;
+    return mask;
   endfunction
 
-  function automatic beat_t spread_64(beat_t x, logic [1:0] size);
-    beat_t y;
-    y = x;
-    for (int unsigned i = 0; i < Words / 2; i++) begin
-      if (size == 2'd2) y[64*i+:32] = x[32*i+:32];
-      if (size == 2'd1) y[64*i+16+:16] = x[16*i+:16];
-      if (size == 2'd0) y[64*i+24+:8] = x[8*i+:8];
-    end
-    return y;
-  endfunction
-
-  function automatic beat_t spread(beat_t x, nmc_layout_t layout);
-    unique case (layout.shape)
-      Native:  return x;
-      Wide32:  return spread_32(x, layout.from);
-      default: return spread_64(x, layout.from);
-    endcase
-  endfunction
-
-  beat_t older_q, turned_q;
-  logic [3:0] at_q;
+  beat_t older_q;
+  beat_t merged_q;  // and rotated by 64
+  logic [5:0] at_q;
   logic emit_q;
 
   always_ff @(posedge clk_i) begin
     if (push_i) older_q <= beat_i;
     if (emit_i) begin
       automatic beat_t mask = newer(at_i);
-      automatic beat_t merged = (down_64(beat_i, at_i[6]) & mask) |
-                                (down_64(older_q, at_i[6]) & ~mask);
-      turned_q <= down_16(merged, at_i[5:4]);
-      at_q     <= at_i[3:0];
+      merged_q <= (down_64(beat_i, at_i[6]) & mask) | (down_64(older_q, at_i[6]) & ~mask);
+      at_q     <= at_i[5:0];
     end
-    if (emit_q) window_o <= spread(down_1(down_4(turned_q, at_q[3:2]), at_q[1:0]), layout_i);
+    if (emit_q) begin
+      automatic beat_t turned = down_4(down_16(merged_q, at_q[5:4]), at_q[3:2]);
+      window_o <= down_1(turned, at_q[1:0]);
+    end
     if (rst_i) emit_q <= 1'b0;
     else emit_q <= emit_i;
   end

@@ -34,6 +34,8 @@ class Proof:
     edits: tuple = ()    # (file, old, new), `old` stands there exactly once
     breaks: str = ""     # with a mistake in `edits`: the assertion that it must break
     steps: int = 1       # with a mistake: cycles from reset that are searched
+    parts: tuple = ()    # groups of assertions, each a search of its own on gates, with those of `base`
+    base: tuple = ()
 
 
 def edited(edits):
@@ -73,7 +75,18 @@ def child(proof, folder):
                     "memory_map -formal", "setundef -undriven -anyseq", "opt -full"):
         design.run_pass(command)
     search = "-tempinduct-baseonly " if proof.breaks else ""
-    design.run_pass(f"sat -tempinduct {search}-prove-asserts -set-assumes -maxsteps {proof.steps} -timeout {LIMIT}")
+    solve = f"sat -tempinduct {search}-prove-asserts -set-assumes -maxsteps {proof.steps} -timeout {LIMIT}"
+    if not proof.parts:
+        return design.run_pass(solve)
+    # As gates: else a register of which a part asks for some bits would stay whole.
+    for command in ("simplemap", "splitnets", "opt -full", "design -save whole"):
+        design.run_pass(command)
+    for part in proof.parts:
+        kept = (part, *proof.base)
+        for command in ("design -load whole", *(f"select -assert-min 1 t:$assert c:{name} %i" for name in kept),
+                        "delete t:$assert " + " ".join(f"c:{name} %d" for name in kept), "opt_clean", solve):
+            design.run_pass(command)
+    return None
 
 
 def execute(proof):
@@ -84,11 +97,12 @@ def execute(proof):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     with open(os.path.join(folder, "log"), "w", encoding="utf-8") as handle:
         handle.write(done.stdout)
-    return verdict(done.stdout)
+    return verdict(done.stdout, len(proof.parts) or 1)
 
 
-def verdict(log):
-    if "Induction step proven: SUCCESS!" in log and "Base case for induction length 1 proven." in log:
+def verdict(log, parts=1):
+    if all(log.count(line) == parts for line in
+           ("Induction step proven: SUCCESS!", "Base case for induction length 1 proven.")):
         return PROVED
     cycle = len(re.findall(r"^Base case for induction length \d+ proven\.", log, re.M)) + 1
     if "model found for base case: FAIL!" in log:
@@ -126,7 +140,31 @@ def write_mistake(name, breaks, old, new):
     return Proof(name, "weft_proof_write", NARROW + ((WRITE, old, new),), breaks, steps=14)
 
 
+ROT = "rtl/nmc/weft_nmc_rot.sv"
+
+
+def rot_mistake(name, breaks, old, new):
+    return Proof(name, "weft_proof_rot", ((ROT, old, new),), breaks, steps=5, parts=(breaks,))
+
+
+def place_mistake(name, breaks, block, old, new):
+    return Proof(name, "weft_proof_places", ((f"rtl/nmc/weft_nmc_{block}.sv", old, new),), breaks, steps=3)
+
+
 PROOFS = [
+    Proof("rotator", "weft_proof_rot", parts=tuple(f"gen_bit?{bit}?.*" for bit in range(8)), base=("StepIsKnown",)),
+    rot_mistake("rotator-merge", "gen_bit?5?.WindowIsItsBytes", "4'(w) < at[5:2] ||", "4'(w) <= at[5:2] ||"),
+    rot_mistake("rotator-whole", "gen_bit?0?.WindowIsItsBytes", "{HalfW{at[6] || at == '0}}", "{HalfW{at[6]}}"),
+    rot_mistake("rotator-turn", "gen_bit?7?.WindowIsItsBytes", "{x[383:0], x[NmcW-1:384]}",
+                "{x[255:0], x[NmcW-1:256]}"),
+    rot_mistake("rotator-before", "gen_bit?0?.WindowIsItsBytes", "if (push_i) older_q", "if (emit_i) older_q"),
+    Proof("places", "weft_proof_places"),
+    place_mistake("places-spread", "gen_shape?2?.gen_size?1?.Spread", "pkg", "y[64*i+:32] = x[32*i+:32]",
+                  "y[64*i+32+:32] = x[32*i+:32]"),
+    place_mistake("places-live", "WordsLive", "live", "OffsW'(i) <= hi_i", "OffsW'(i) < hi_i"),
+    place_mistake("places-gather", "gen_shape?1?.gen_size?0?.Gather", "gather", "{4{y[NmcW/4-1:0]}}",
+                  "{2{y[NmcW/2-1:0]}}"),
+    place_mistake("places-others", "OthersStay", "gather", "if (on[g]) beat", "if (on[g] || g == 15) beat"),
     Proof("write", "weft_proof_write", NARROW),
     write_mistake("write-first-byte", "NoByteOutside", "OffsW'(i) >= first", "OffsW'(i) + 1'b1 >= first"),
     write_mistake("write-last-byte", "EveryByteInside", "OffsW'(i) <= last", "OffsW'(i) < last"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The write engine of the reducer, proved; and each mistake put into it breaks what it should.
+"""The reducer's write engine, rotators and places of elements, proved; and each mistake breaks what it should.
 
 prove.py has the proofs; docs/formal.md tells what they mean.
 """
@@ -21,6 +21,14 @@ class Case(unittest.TestCase):
 class Write(Case):
     def test_exactly_the_bytes_of_a_job_are_written_once_by_bursts_within_pages(self):
         self.check("write")
+
+
+class Windows(Case):
+    def test_a_window_is_the_bytes_of_the_source_from_its_place_on(self):
+        self.check("rotator")
+
+    def test_every_element_goes_to_its_lane_and_its_place_in_the_result(self):
+        self.check("places")
 
 
 class Mistakes(Case):
@@ -52,6 +60,21 @@ class Mistakes(Case):
 
     def test_data_ahead_of_its_address(self):
         self.check("write-data-early")
+
+    def test_a_byte_of_the_wrong_beat(self):
+        self.check("rotator-merge", "rotator-whole", "rotator-before")
+
+    def test_a_turn_too_short(self):
+        self.check("rotator-turn")
+
+    def test_an_element_in_the_wrong_lane(self):
+        self.check("places-spread")
+
+    def test_a_lane_that_should_be_live(self):
+        self.check("places-live")
+
+    def test_a_result_in_the_wrong_place(self):
+        self.check("places-gather", "places-others")
 
 
 class Runner(Case):
