@@ -46,6 +46,7 @@ module weft_nmc_decode
     logic        to_block;
     logic        exact_bf16;
     blocks_t     blocks;      // of 32 elements; 0 if there is no MX type
+    logic [2:0]  growth;      // log2 of the bytes of an element of a source less that of the result
     logic [31:0] len_m1;
     logic [5:0]  top_source;  // index of the highest source counted from src1
   } kind_t;
@@ -53,6 +54,11 @@ module weft_nmc_decode
   // Of the types that there are.
   function automatic logic is_block(dtype_e t);
     return Blocks && t[4];
+  endfunction
+
+  // log2 of the bytes of an element, and one more.
+  function automatic logic [2:0] size_of(dtype_e t);
+    return (is_block(t) && t[3]) ? 3'd0 : 3'(t[1:0]) + 3'd1;
   endfunction
 
   function automatic blocks_t blocks_of(nmc_req_t req);
@@ -79,6 +85,7 @@ module weft_nmc_decode
     x.to_block   = is_block(req.to) && !x.copy;
     x.exact_bf16 = req.exact && req.dtype == DtBfloat16;
     x.blocks     = blocks_of(req);
+    x.growth     = size_of(req.dtype) - size_of(req.to);
     x.len_m1     = req.len - 1'b1;
     x.top_source = (req.own[5:0] == last) ? req.nsrc[5:0] - 6'd2 : last;
     return x;
@@ -130,14 +137,9 @@ module weft_nmc_decode
     return x;
   endfunction
 
-  // log2 of the bytes of an element, and one more.
-  function automatic logic [2:0] size_of(dtype_e t);
-    return (is_block(t) && t[3]) ? 3'd0 : 3'(t[1:0]) + 3'd1;
-  endfunction
-
   // Bytes of elements of a source that correspond to x + 1 of elements of the result, less one.
-  function automatic span_t scaled_m1(logic [31:0] x, logic [2:0] from, logic [2:0] to);
-    unique case (from - to)
+  function automatic span_t scaled_m1(logic [31:0] x, logic [2:0] growth);
+    unique case (growth)
       3'd1:    return {{(SpanW - 33) {1'b0}}, x, 1'b1};
       3'd2:    return {{(SpanW - 34) {1'b0}}, x, 2'b11};
       3'd3:    return {{(SpanW - 35) {1'b0}}, x, 3'b111};
@@ -168,7 +170,7 @@ module weft_nmc_decode
     // Blocks are not cut: their first window starts with the source, wherever the result lies.
     x.lead     = blocks ? '0 : lead_of(k.req.dst[OffsW-1:0], x.layout);
     // A block has one byte more than its elements.
-    x.bytes_m1 = scaled_m1(k.len_m1, size_of(k.req.dtype), size_of(k.req.to)) +
+    x.bytes_m1 = scaled_m1(k.len_m1, k.growth) +
                  (is_block(k.req.dtype) ? span_t'(k.blocks) : '0);
     x.result_m1 = {1'b0, k.len_m1} + (is_block(k.req.to) ? 33'(k.blocks) : '0);
     x.unaligned = !blocks ? '0 : k.to_block ? offs_t'(mx_bytes(x.layout.mx) - 1'b1) :

@@ -60,15 +60,24 @@ module weft_nmc_mx_pack
     endcase
   endfunction
 
-  // The three groups of 16 bytes, from group `first` of the beat on and around its end; or a
-  // window. Which of the four, two bits a group, selects in one LUT.
-  function automatic logic [NmcW-1:0] placed(logic is_block, turned_t x, logic [2:0] first,
-                                             logic [NmcW-1:0] window);
+  // Where the bytes of each group of 16 of a beat come from: one of the three groups of the turned
+  // block, which start at group `first` of the beat and go around its end, or the window.
+  typedef logic [Groups-1:0][1:0] which_t;
+  localparam logic [1:0] Window = 2'd3;
+
+  function automatic which_t which_of(logic [2:0] first);
+    which_t x;
+    for (int unsigned g = 0; g < Groups; g++) begin
+      automatic logic [2:0] from = 3'(g) - first;
+      x[g] = (from > 3'd2) ? 2'd2 : from[1:0];
+    end
+    return x;
+  endfunction
+
+  function automatic logic [NmcW-1:0] placed(which_t which, turned_t x, logic [NmcW-1:0] window);
     logic [NmcW-1:0] y;
     for (int unsigned g = 0; g < Groups; g++) begin
-      automatic logic [1:0] which;
-      which = !is_block ? 2'd3 : (first == 3'(g)) ? 2'd0 : (first == 3'(g - 1)) ? 2'd1 : 2'd2;
-      unique case (which)
+      unique case (which[g])
         2'd0: y[GroupW*g+:GroupW] = x[0+:GroupW];
         2'd1: y[GroupW*g+:GroupW] = x[GroupW+:GroupW];
         2'd2: y[GroupW*g+:GroupW] = x[2*GroupW+:GroupW];
@@ -87,6 +96,7 @@ module weft_nmc_mx_pack
   logic    turned_valid_q, turned_whole_q;
   offs_t   turned_place_q;
   turned_t turned_q;
+  which_t  which_q;  // Window whenever there is no block
 
   logic            over_q;  // what the step before gave may reach into this beat
   logic [NmcW-1:0] over_data_q;
@@ -102,8 +112,10 @@ module weft_nmc_mx_pack
       turned_whole_q <= block_whole_i;
     end
 
+    which_q <= block_valid_i ? which_of(block_place_i[6:4]) : {Groups{Window}};
+
     if (valid || over_q) begin
-      automatic logic [NmcW-1:0] x = placed(turned_valid_q, turned_q, place[6:4], window_i);
+      automatic logic [NmcW-1:0] x = placed(which_q, turned_q, window_i);
       automatic logic [NmcBytes-1:0] now = from_place(place) & {NmcBytes{valid}};
       for (int unsigned i = 0; i < NmcBytes; i++) begin
         if (now[i]) beat_o[8*i+:8] <= x[8*i+:8];

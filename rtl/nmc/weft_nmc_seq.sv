@@ -149,8 +149,16 @@ module weft_nmc_seq
   endfunction
 
   wire stays = pass.cmd.to_acc || pass.cmd.to_kept;
-  wire lane_wait_t wait_next = (wait_q == '0) ? '0 : wait_q - 1'b1;
-  wire lane_wait_t out_next = (out_q == '0) ? '0 : out_q - 1'b1;
+  // One less, but not below 0; without a carry chain.
+  function automatic lane_wait_t less_one(lane_wait_t x);
+    lane_wait_t flips;
+    for (int unsigned i = 0; i < $bits(lane_wait_t); i++)
+      flips[i] = x != '0 && (x & ((lane_wait_t'('1)) >> ($bits(lane_wait_t) - i))) == '0;
+    return x ^ flips;
+  endfunction
+
+  wire lane_wait_t wait_next = less_one(wait_q);
+  wire lane_wait_t out_next = less_one(out_q);
 
   // How late results may be for the first step of a class behind one of class `last`. Behind a
   // class with blocks another one waits until they are out: they enter lanes late and leave late.
