@@ -8,7 +8,7 @@
 // bytes behind an MXFP4 block are undefined.
 //
 //   exponents                               numbers
-//   0                                       wait: they come through a multiplexer
+//   0                                       infinity or NaN? They come through a multiplexer
 //   1  the larger ones of neighbours        subnormal: left by 16 or 8
 //   2  the largest ones of eights           ... by 4 and 2
 //   3  the largest one                      ... by 1: all are now 1.ffff and a sticky bit
@@ -164,6 +164,7 @@ module weft_nmc_mx_out
 
   // Numbers: sign, infinity and NaN, exponent, significand.
   logic      [32*N-1:0] values0_q;
+  logic         [N-1:0] special0_q;
   logic         [N-1:0] sign_q    [1:Last-1];
   logic         [N-1:0] inf_q     [1:Last-1];
   logic         [N-1:0] nan_q     [1:Last-1];
@@ -299,6 +300,8 @@ module weft_nmc_mx_out
 
     if (valid_i) begin
       values0_q <= values_i;
+      for (int unsigned i = 0; i < N; i++)
+        special0_q[i] <= values_i[32*i+23+:8] == '1;
       fmt0_q    <= fmt_i;
     end
 
@@ -308,7 +311,7 @@ module weft_nmc_mx_out
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < N; i++) begin
         automatic logic [31:0] x = values0_q[32*i+:32];
-        automatic logic special = x[30:23] == '1;
+        automatic logic special = special0_q[i];
         automatic logic sub = x[30:23] == '0;
         automatic logic by16 = sub && x[22:7] == '0;
         automatic logic by8 = sub && !by16 && x[22:15] == '0;

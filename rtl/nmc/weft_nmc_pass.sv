@@ -144,7 +144,9 @@ module weft_nmc_pass
   function automatic logic last_block_takes(offs_t at);
     offs_t last;
     last = at + bytes_m1_q[OffsW-1:0];
-    return last < (half_bytes ? 7'd17 : 7'd33);
+    // Below 17, or 33; without a carry chain, there is one before it.
+    return half_bytes ? last[OffsW-1:4] == '0 || last == offs_t'(16) :
+                        last[OffsW-1:5] == '0 || last == offs_t'(32);
   endfunction
 
   function automatic nmc_turn_t turn_of(logic on, offs_t at);
