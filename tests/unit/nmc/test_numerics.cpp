@@ -3,7 +3,9 @@
 // The reference arithmetic, two elements at a time, against exact arithmetic (wide.h), which decides
 // whether a result is the rounded one from the definition, and against the host's floating-point
 // unit. test_nmc_softfloat.py compares it with SoftFloat, test_reductions.cpp tests more sources.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "nmc_cases.h"
@@ -231,6 +233,39 @@ TEST_CASE("numerics: integers wrap and compare by their signedness (case softwar
   check(num::Uint32{}, false);
   check(num::Int64{}, false);
   check(num::Uint64{}, false);
+}
+
+TEST_CASE("numerics: integers of another type keep their value, their low bits, or the nearest number",
+          "[nmc][random]") {
+  __extension__ using S128 = __int128;
+  const auto check = [](auto from, auto to) {
+    using From = decltype(from);
+    using To = decltype(to);
+    using Limits = std::numeric_limits<typename To::value_type>;
+    test::Rng rng(test::seed(), 6);
+    const bool every = sizeof(typename From::bits_type) <= 2;
+    uint64_t wrong = 0;
+    for (uint64_t i = 0; i < (every ? 65536 : 20'000); ++i) {
+      // Of wide types many near the ends of the narrow ones.
+      const auto x = static_cast<typename From::bits_type>(every             ? i
+                                                           : rng.chance(0.5) ? rng() >> rng.below(64)
+                                                                             : ~(rng() >> rng.below(64)));
+      const S128 value = static_cast<typename From::value_type>(x);
+      const S128 nearest = std::clamp<S128>(value, Limits::min(), Limits::max());
+      for (bool saturate : {false, true}) {
+        Flags flags, want;
+        const auto got = num::convert<From, To>(x, &flags, saturate);
+        want.overflow = saturate && nearest != value;
+        wrong += got != static_cast<typename To::bits_type>(saturate ? nearest : value) || flags != want;
+      }
+    }
+    CHECK(wrong == 0);
+  };
+  const auto each = [](auto fn) {
+    fn(num::Int8{}), fn(num::Int16{}), fn(num::Int32{}), fn(num::Int64{});
+    fn(num::Uint8{}), fn(num::Uint16{}), fn(num::Uint32{}), fn(num::Uint64{});
+  };
+  each([&](auto from) { each([&](auto to) { check(from, to); }); });
 }
 
 TEST_CASE("numerics: every broken rule shows in the cases used", "[nmc][fault]") {

@@ -280,7 +280,9 @@ TEST_CASE("reductions: every scale and element of a block follows the MX rule", 
       std::array<uint32_t, 32> values{};
       size_t n = 1;
       const auto flush = [&] {
-        values[0] = top << 23 | (rng.below(3) == 0 ? 0x7fffff : static_cast<uint32_t>(rng()) & 0x7fffff);
+        constexpr uint32_t kEnds[] = {0, 0x7fffff};  // a power of two, and just below the next
+        const uint64_t pick = rng.below(4);
+        values[0] = top << 23 | (pick < 2 ? kEnds[pick] : static_cast<uint32_t>(rng()) & 0x7fffff);
         for (size_t i = 1; i < 32; ++i) {  // no larger than the first one
           if (num::Float32::magnitude(values[i]) > values[0]) values[i] = values[0];
         }
