@@ -3,3 +3,4 @@
 rtl/common/weft_skid.sv
 rtl/common/weft_fifo.sv
 rtl/common/weft_sdpram.sv
+rtl/common/weft_clk_gate.sv

@@ -18,6 +18,21 @@ import sys
 import flist
 
 
+# In front of hot code. With --x-initial unique a variable that a clocked block declares without a value
+# gets a random one each time the block runs, from a hash of its module's name: in wide loops that took
+# more time than all else. Here it starts as 0. Code that reads one before it is written then has one value
+# in simulation and any in hardware, and neither linter sees that: so a model of --random-locals (or all, with
+# WEFT_RANDOM_LOCALS=1 in the environment) leaves them random, for tests that compare it with one that does not.
+# Registers get their random values in the constructor, which is slow code.
+HOT = """\
+#include "cpp/{prefix}__pch.h"
+#define VL_SCOPED_RAND_RESET_I(bits, hash, salt) 0
+#define VL_SCOPED_RAND_RESET_Q(bits, hash, salt) 0
+#define VL_SCOPED_RAND_RESET_W(bits, words, hash, salt) static_cast<void>(0)
+#define VL_MURMUR64_HASH(name) 0
+"""
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--verilator", required=True)
@@ -28,6 +43,7 @@ def arguments():
     parser.add_argument("--chunks", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--random-locals", action="store_true", help="see HOT")
     parser.add_argument("--depfile", required=True)
     parser.add_argument("--flist", action="append", default=[])
     parser.add_argument("--source", action="append", default=[])
@@ -139,12 +155,16 @@ def main():
     shutil.rmtree(fresh)
 
     groups = split(fast, out, args.chunks)
+    random_locals = args.random_locals or os.environ.get("WEFT_RANDOM_LOCALS") == "1"
     for label, files in [(str(i), group) for i, group in enumerate(groups)] + [("slow", slow)]:
         content = headers.copy()
         for name in files:
             with open(os.path.join(out, name), "rb") as handle:
                 content.update(handle.read())
-        text = f"// content {content.hexdigest()}\n" + "".join(f'#include "cpp/{name}"\n' for name in files)
+        text = f"// content {content.hexdigest()}\n"
+        if label != "slow" and not random_locals:
+            text += HOT.format(prefix=prefix)
+        text += "".join(f'#include "cpp/{name}"\n' for name in files)
         write_if_changed(os.path.join(args.out, f"{args.name}_{label}.cpp"), text)
     write_if_changed(os.path.join(args.out, f"{prefix}.h"),
                      f'// content {headers.hexdigest()}\n#pragma once\n#include "cpp/{prefix}.h"\n'

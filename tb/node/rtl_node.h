@@ -31,7 +31,8 @@ NodeFactory rtl_nodes(ModelFactory make_model);
 class RtlNode final : public Endpoint {
  public:
   static constexpr uint32_t kPorts = 2;
-  static constexpr uint32_t kSettleCycles = 64;  // at rest, until the last event has been counted
+  // At rest, until the last event has been counted, and clocks of idle blocks have stopped (weft_clk_gate).
+  static constexpr uint32_t kSettleCycles = 64;
 
   RtlNode(const NodeEnv& env, const ModelFactory& make_model);
   ~RtlNode() override;
