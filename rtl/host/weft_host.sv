@@ -23,6 +23,7 @@ module weft_host
     parameter int unsigned NumSems      = 256,
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumMsgs      = 256,
+    parameter int unsigned Exact        = 0,  // of the reducer, see weft_math_pkg
     // The longest table walk of any block after reset, with room to spare.
     parameter int unsigned InitCycles   = 1024 + 2 * NumConns * PathsPerPort
 ) (
@@ -255,6 +256,7 @@ module weft_host
   assign hwif_in.CAPS2.num_subgraphs.next  = 16'(NumSubgraphs);
   assign hwif_in.CAPS2.num_msgs.next       = 16'(NumMsgs);
   assign hwif_in.CAPS3.num_counters.next   = 16'(NumCounters);
+  assign hwif_in.CAPS3.exact_sums.next     = 2'(Exact);
   assign hwif_in.CPU_STATUS.value.next     = cpu_status_q;
   assign idle_o = idle_host_q && ready_q;
 

@@ -167,7 +167,8 @@ module weft_node
       .NumRegions(NumRegions),
       .NumSems(NumSems),
       .NumSubgraphs(NumSubgraphs),
-      .NumMsgs(NumMsgs)
+      .NumMsgs(NumMsgs),
+      .Exact(Exact)
   ) u_host (
       .clk_i,
       .rst_i,

@@ -47,13 +47,14 @@ Result<Device> Device::open(Hal& hal) {
     hal.relax();
   }
   const auto c0 = hal.csr_read(regs::kCaps0), c1 = hal.csr_read(regs::kCaps1),
-             c2 = hal.csr_read(regs::kCaps2);
+             c2 = hal.csr_read(regs::kCaps2), c3 = hal.csr_read(regs::kCaps3);
   d.caps_.num_ports = regs::kCaps0NumPorts.get(c0);
   d.caps_.paths_per_port = regs::kCaps0PathsPerPort.get(c0);
   d.caps_.num_conns = regs::kCaps0NumConns.get(c0);
   d.caps_.num_regions = regs::kCaps1NumRegions.get(c1);
   d.caps_.num_sems = regs::kCaps1NumSems.get(c1);
   d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(c2);
+  d.caps_.exact_sums = regs::kCaps3ExactSums.get(c3);
   d.region_used_.assign(d.caps_.num_regions, false);
   // Keys of before this reset are not used again ...
   d.key_salt_ = hal.csr_read(regs::kCyclesLo);

@@ -26,6 +26,7 @@ struct Caps {
   unsigned num_regions = 0;
   unsigned num_sems = 0;
   unsigned num_subgraphs = 0;
+  unsigned exact_sums = 0;  // of the reducer: 0 none, 1 of float16 and 8-bit floats, 2 of bfloat16 too
 };
 
 struct PortAddress {

@@ -102,7 +102,8 @@ bool RefHost::read_register(Ps now, uint32_t addr, uint32_t& value) {
       value = regs::kCaps2NumSubgraphs.put(size_.subgraphs) | regs::kCaps2NumMsgs.put(size_.messages);
       return true;
     case regs::kCaps3:
-      value = regs::kCaps3NumCounters.put(static_cast<uint32_t>(counters::count(size_.ports)));
+      value = regs::kCaps3NumCounters.put(static_cast<uint32_t>(counters::count(size_.ports))) |
+              regs::kCaps3ExactSums.put(size_.parts().exact);
       return true;
     case regs::kCtrl: value = regs::kCtrlCpuRun.put(cpu_run_); return true;
     case regs::kCpuStatus: value = target_.cpu_status(); return true;

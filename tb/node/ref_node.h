@@ -117,7 +117,7 @@ class RefNode final : public Endpoint, private RefHostTarget {
   uint64_t& count(uint32_t port, uint32_t event) { return ports_[port].counts[event]; }
 
   NodeEnv env_;
-  const RefSize size_{};
+  const RefSize size_{{.exact_sums = false}};  // as a Verilated node is built
   int64_t rate_mbps_;
   Memory memory_;
   RefHost host_;

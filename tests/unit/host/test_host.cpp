@@ -200,6 +200,7 @@ TEST_CASE("host: a node says what it is", "[host][smoke]") {
   CHECK(regs::kCaps2NumSubgraphs.get(caps2) == 64);
   CHECK(regs::kCaps2NumMsgs.get(caps2) == 256);
   CHECK(regs::kCaps3NumCounters.get(h.get(regs::kCaps3)) == counters::count(kPorts));
+  CHECK(regs::kCaps3ExactSums.get(h.get(regs::kCaps3)) == 2);
 }
 
 TEST_CASE("host: accesses that make no sense answer SLVERR and change nothing", "[host][smoke]") {
