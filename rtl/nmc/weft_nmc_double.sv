@@ -19,9 +19,10 @@
 //
 //   0  expand                             5  left-normalise by 16s, as far as the exponent allows
 //   1  compare the magnitudes             6  by 4s
-//   2  larger one first, their distance   7  by 1s
-//   3  right shift by 16s                 8  decide the rounding
-//   4  by 4s and 1s; add or subtract      9  round, pack
+//   2  larger one first, their distance,  7  by 1s
+//      the other one to the right by 32
+//   3  by 8s, and from 64 on              8  decide the rounding
+//   4  by 2s and 1; add or subtract       9  round, pack
 // A product leaves at stage 2, has its smaller factor normalised, and joins there again: as the
 // smaller operand of a sum with 0, so that stages 3 and 4 make it subnormal where it has to be.
 // What of this is as in weft_nmc_float is explained there.
@@ -36,13 +37,12 @@ module weft_nmc_double
 ) (
     input  wire                      clk_i,
     input  wire                      rst_i,
-    // A step. Lane i takes word i of a_i, b_i and acc_i.
+    // A step. Lane i takes word i of a_i and b_i; with use_acc a is what to_acc left.
     input  wire                      valid_i,
     input  wire  float_cmd_t         cmd_i,
     input  wire  [      Lanes-1:0]   live_i,
     input  wire  [   Lanes*64-1:0]   a_i,
     input  wire  [   Lanes*64-1:0]   b_i,
-    input  wire  [   Lanes*64-1:0]   acc_i,
     // Its result: word i of lane i.
     output logic                     valid_o,
     output logic [   Lanes*64-1:0]   res_o,
@@ -78,7 +78,7 @@ module weft_nmc_double
     return (fmt == FmtFp64) ? 11'd1023 : exp_t'(float_bias(fmt));
   endfunction
 
-  // A format, one bit each, or none.
+  // A format, one bit each.
   typedef struct packed {
     logic f64;
     logic f32;
@@ -88,19 +88,15 @@ module weft_nmc_double
     logic e4m3;
   } format_t;
 
-  function automatic format_t format_of(float_fmt_e fmt, logic on);
+  function automatic format_t format_of(float_fmt_e fmt);
     return '{
-        f64: fmt == FmtFp64 && on,
-        f32: fmt == FmtFp32 && on,
-        b16: fmt == FmtBf16 && on,
-        f16: fmt == FmtFp16 && on,
-        e5m2: fmt == FmtE5m2 && on,
-        e4m3: fmt == FmtE4m3 && on
+        f64: fmt == FmtFp64,
+        f32: fmt == FmtFp32,
+        b16: fmt == FmtBf16,
+        f16: fmt == FmtFp16,
+        e5m2: fmt == FmtE5m2,
+        e4m3: fmt == FmtE4m3
     };
-  endfunction
-
-  function automatic val_t only(val_t x, logic on);
-    return x & {(MagW + 1) {on}};
   endfunction
 
   // Of an operand.
@@ -108,29 +104,57 @@ module weft_nmc_double
     logic normal;   // the exponent field is not 0
     logic special;  // infinity or NaN
     logic frac;     // the fraction is not 0
+    logic low;      // ... in what a shift by 32 drops
   } sort_t;
 
   function automatic sort_t sort(val_t x);
-    return '{normal: x.expo != '0, special: x.expo == ExpMax, frac: x.frac != '0};
+    logic low;
+    low = x.frac[29:0] != '0;
+    return '{normal: x.expo != '0, special: x.expo == ExpMax, frac: low || x.frac[51:30] != '0,
+             low: low};
   endfunction
 
-  // And-or of what each format would give, since that is flat.
-  // `other` is 0 unless it is wanted.
-  function automatic val_t expand(logic [63:0] word, val_t other, format_t from);
-    logic [31:0] x;
-    logic eight, five;
-    val_t as_f64, as_f32, as_f16, as_e4m3;
-    x       = word[31:0];
-    eight   = from.f32 || from.b16;
-    five    = from.f16 || from.e5m2;
-    as_f64  = word;
-    as_f32  = '{x[31], {{3{x[30:23] == '1}}, x[30:23]},
-                {x[22:16], x[15:0] & {16{from.f32}}, 29'd0}};
-    as_f16  = '{x[31], {{6{x[30:26] == '1}}, x[30:26]},
-                {x[25:24], x[23:16] & {8{from.f16}}, 42'd0}};
-    as_e4m3 = '{x[31], {{7{x[30:24] == '1}}, x[30:27]}, {x[26:24], 49'd0}};
-    return only(as_f64, from.f64) | only(as_f32, eight) | only(as_f16, five) |
-           only(as_e4m3, from.e4m3) | other;
+  // How an operand becomes the fields above. By the width of its exponent, so that a bit is one
+  // LUT; bits of the fraction that a format does not have are cleared by the registers.
+  typedef enum logic [1:0] {
+    Exp11,
+    Exp8,
+    Exp5,
+    Exp4
+  } width_e;
+
+  typedef struct packed {
+    width_e width;
+    logic   narrow;   // nothing below bit 29
+    logic   clear_8;  // ... bit 45
+    logic   clear_5;  // ... bit 50
+  } source_t;
+
+  function automatic source_t source_of(float_fmt_e fmt);
+    return '{
+        width: (fmt == FmtFp64) ? Exp11 : float_exp8(fmt) ? Exp8 : float_exp5(fmt) ? Exp5 : Exp4,
+        narrow: fmt != FmtFp64,
+        clear_8: fmt == FmtBf16 || fmt == FmtE5m2,
+        clear_5: fmt == FmtE5m2
+    };
+  endfunction
+
+  function automatic val_t expand(logic [63:0] word, source_t from);
+    logic [30:0] x;
+    val_t y;
+    x     = word[30:0];
+    y.neg = from.narrow ? word[31] : word[63];
+    unique case (from.width)
+      Exp11: {y.expo, y.frac[51:29]} = word[62:29];
+      Exp8:  {y.expo, y.frac[51:29]} = {{3{x[30:23] == '1}}, x};
+      Exp5:  {y.expo, y.frac[51:29]} = {{6{x[30:26] == '1}}, x[30:16], 13'd0};
+      Exp4:  {y.expo, y.frac[51:29]} = {{7{x[30:24] == '1}}, x[30:24], 20'd0};
+    endcase
+    y.frac[28:0] = word[28:0];
+    if (from.narrow) y.frac[28:0] = '0;
+    if (from.clear_8) y.frac[44:29] = '0;
+    if (from.clear_5) y.frac[49:45] = '0;
+    return y;
   endfunction
 
   // What the choice between two operands depends on.
@@ -152,36 +176,28 @@ module weft_nmc_double
     return x.b_nan || (!x.a_nan && a_wins);
   endfunction
 
-  // Right shifts that keep what falls out as one sticky bit: {shifted, sticky}.
-  function automatic logic [AlnW:0] shift_16(aln_t x, exp_t diff);
-    logic low16, low32, low48;
-    low16 = x[15:0] != '0;
-    low32 = low16 || x[31:16] != '0;
-    low48 = low32 || x[47:32] != '0;
+  // Right shifts that keep what falls out as one sticky bit: {shifted, sticky}. Here by 8s, and by
+  // 64 and more.
+  function automatic logic [AlnW:0] shift_8(aln_t x, exp_t diff);
+    logic low8, low16, low24;
+    low8  = x[7:0] != '0;
+    low16 = low8 || x[15:8] != '0;
+    low24 = low16 || x[23:16] != '0;
     if (diff[ExpW-1:6] != '0) return {aln_t'(0), x != '0};
-    unique case (diff[5:4])
+    unique case (diff[4:3])
       2'd0: return {x, 1'b0};
-      2'd1: return {x >> 16, low16};
-      2'd2: return {x >> 32, low32};
-      2'd3: return {x >> 48, low48};
+      2'd1: return {x >> 8, low8};
+      2'd2: return {x >> 16, low16};
+      2'd3: return {x >> 24, low24};
     endcase
   endfunction
 
-  function automatic logic [AlnW:0] shift_4(aln_t x, logic [1:0] steps);
+  function automatic logic [AlnW:0] shift_2(aln_t x, logic [1:0] steps);
     unique case (steps)
       2'd0: return {x, 1'b0};
-      2'd1: return {x >> 4, x[3:0] != '0};
-      2'd2: return {x >> 8, x[7:0] != '0};
-      2'd3: return {x >> 12, x[11:0] != '0};
-    endcase
-  endfunction
-
-  function automatic logic [AlnW:0] shift_1(aln_t x, logic [1:0] steps);
-    unique case (steps)
-      2'd0: return {x, 1'b0};
-      2'd1: return {x >> 1, x[0]};
-      2'd2: return {x >> 2, x[1:0] != '0};
-      2'd3: return {x >> 3, x[2:0] != '0};
+      2'd1: return {x >> 2, x[1:0] != '0};
+      2'd2: return {x >> 4, x[3:0] != '0};
+      2'd3: return {x >> 6, x[5:0] != '0};
     endcase
   endfunction
 
@@ -274,6 +290,8 @@ module weft_nmc_double
   logic [MulStages+1:3] mul_q;   // ... of stages 3 to 7 a product
   logic [Stages-1:2]    valid_q;
   back_t                back_q     [2:Stages-1];
+  exp_t                 bias_to1_q;  // of a product's result, + 1
+  logic [ExpW:0]        bias_of1_q;  // of its factors, the sum
   prod_exp_t            bias2_q, bias3_q;
   back_t                mul_back_q [2:MulStages+1];
 
@@ -282,7 +300,7 @@ module weft_nmc_double
 
   function automatic back_t back_of(float_cmd_t cmd);
     back_t x;
-    x.round    = format_of(cmd.to_acc ? FmtFp64 : cmd.to, 1'b1);
+    x.round    = format_of(cmd.to_acc ? FmtFp64 : cmd.to);
     x.delta    = (Mul && cmd.op == FloatMul) ? '0 : 8'((bias_of(cmd.to) - bias_of(cmd.from)) >> 3);
     x.odd      = cmd.odd;
     x.saturate = cmd.saturate && !cmd.to_acc;
@@ -290,16 +308,6 @@ module weft_nmc_double
   endfunction
 
   always_ff @(posedge clk_i) begin
-    cmd0_q    <= cmd_i;
-    cmd1_q    <= cmd0_q;
-    back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
-    for (int unsigned i = 3; i < Stages; i++) back_q[i] <= back_q[i-1];
-    mul_back_q[2] <= back_of(cmd1_q);
-    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_back_q[i] <= mul_back_q[i-1];
-    bias2_q <= prod_exp_t'({1'b0, bias_of(cmd1_q.to)}) + prod_exp_t'(1) -
-               prod_exp_t'({1'b0, bias_of(cmd1_q.use_acc ? FmtFp64 : cmd1_q.from)}) -
-               prod_exp_t'({1'b0, bias_of(cmd1_q.scalar ? FmtFp64 : cmd1_q.from)});
-    bias3_q <= bias2_q;
     if (rst_i) begin
       v0_q    <= 1'b0;
       v1_q    <= 1'b0;
@@ -331,8 +339,8 @@ module weft_nmc_double
   logic             enough1_q[Lanes];  // ... than the zero that a conversion adds
 
   sig_t             big2_q   [Lanes];  // also of the factors of a product
-  aln_t             sml2_q   [Lanes];
-  logic             below2_q [Lanes];  // of a product: bits below sml2_q
+  aln_t             sml2_q   [Lanes];  // already shifted by 32
+  logic             below2_q [Lanes];  // there are bits below it
   exp_t             exp2_q   [Lanes];  // of the larger one, effective: 1 for subnormals
   exp_t             diff2_q  [Lanes];
   logic             sign2_q  [Lanes];
@@ -344,7 +352,7 @@ module weft_nmc_double
   sig_t             big3_q   [Lanes];
   aln_t             sml3_q   [Lanes];
   logic             sticky3_q[Lanes];
-  logic [3:0]       fine3_q  [Lanes];
+  logic [2:0]       fine3_q  [Lanes];
   exp_t             exp3_q   [Lanes];  // from here on with the bias of the result
   logic             sign3_q  [Lanes];
   logic             sub3_q   [Lanes];
@@ -400,8 +408,15 @@ module weft_nmc_double
 
   logic [Lanes-1:0] over9_q, lost9_q;
 
+  // Marks of live lanes, and whether one was invalid, beside the lanes; index = stage.
+  logic [Lanes-1:0] live0_q, live1_q;
+  logic [Lanes-1:0] live_q     [2:Stages];
+  logic [Lanes-1:0] mul_live_q [2:MulStages+1];
+  logic [Stages:3]  invalid_q;
+
   // Products, from their own registers of stage 2 to those above. Limbs: the larger factor in 26,
-  // 26 and 1 bits, the smaller one in 17, 17, 17 and 2.
+  // 26 and 1 bits, the smaller one in 17, 17, 17 and 2. Their products are pieces of 43 bits (28),
+  // every other one of which joins another without overlap: so they are six rows and not nine.
   sig_t             msml2_q  [Lanes];
   exp_t             mexp2_q  [Lanes];
   exp_t             msexp2_q [Lanes];
@@ -422,18 +437,19 @@ module weft_nmc_double
 
   logic [42:0]      mlow5_q  [Lanes][4];  // a limb of the smaller factor times limb 0 of the larger
   logic [42:0]      mhigh5_q [Lanes][4];  // ... times limb 1
-  logic [16:0]      mtop5_q  [Lanes][4];  // ... itself: times limb 2
-  logic             mbig5_q  [Lanes];     // limb 2
+  sig_t             mtop5_q  [Lanes];     // the smaller factor, times limb 2
   prod_exp_t        mexp5_q  [Lanes];
   logic [3:0]       mkind5_q [Lanes];
 
-  logic [69:0]      row6_q   [Lanes][4];
+  logic [102:0]     modd6_q  [Lanes];  // from bit 0 on
+  logic [105:26]    meven6_q [Lanes];
+  logic [79:51]     mrest6_q [Lanes];
   prod_exp_t        mexp6_q  [Lanes];
   logic [3:0]       mkind6_q [Lanes];
 
-  logic [86:17]     low7_q   [Lanes];  // rows 0 and 1
+  logic [105:26]    mboth7_q [Lanes];  // the first two of these
   logic             below7_q [Lanes];  // ... are not 0 below
-  logic [71:0]      high7_q  [Lanes];  // rows 2 and 3
+  logic [79:51]     mrest7_q [Lanes];
   prod_exp_t        mexp7_q  [Lanes];
   prod_exp_t        mdiff7_q [Lanes];  // 1 - exponent
   logic [3:0]       mkind7_q [Lanes];
@@ -472,6 +488,8 @@ module weft_nmc_double
         lost9_q[i] <= lost8_q[i];
       end
       res_o <= res;
+      live_q[9]    <= live_q[8];
+      invalid_q[9] <= invalid_q[8];
     end
 
     if (valid_q[7]) begin
@@ -497,6 +515,9 @@ module weft_nmc_double
         spec8_q[i]   = spec7_q[i];
         nan8_q[i]    = nan7_q[i];
       end
+      back_q[8]    <= back_q[7];
+      live_q[8]    <= live_q[7];
+      invalid_q[8] <= invalid_q[7];
     end
 
     if (valid_q[6]) begin
@@ -512,6 +533,9 @@ module weft_nmc_double
         spec7_q[i]   = spec6_q[i];
         nan7_q[i]    = nan6_q[i];
       end
+      back_q[7]    <= back_q[6];
+      live_q[7]    <= live_q[6];
+      invalid_q[7] <= invalid_q[6];
     end
 
     if (valid_q[5]) begin
@@ -530,6 +554,9 @@ module weft_nmc_double
         spec6_q[i]   = spec5_q[i];
         nan6_q[i]    = nan5_q[i];
       end
+      back_q[6]    <= back_q[5];
+      live_q[6]    <= live_q[5];
+      invalid_q[6] <= invalid_q[5];
     end
 
     if (valid_q[4]) begin
@@ -549,17 +576,21 @@ module weft_nmc_double
         spec5_q[i]   = spec4_q[i];
         nan5_q[i]    = nan4_q[i];
       end
+      back_q[5]    <= back_q[4];
+      live_q[5]    <= live_q[4];
+      invalid_q[5] <= invalid_q[4];
     end
 
     if (valid_q[3]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic aln_t sml;
-        automatic logic sticky4, sticky1, sticky;
+        automatic logic sticky2, sticky1, sticky;
         automatic logic [SumW:0] wide;
-        {sml, sticky4} = shift_4(sml3_q[i], fine3_q[i][3:2]);
-        {sml, sticky1} = shift_1(sml, fine3_q[i][1:0]);
-        sticky = sticky3_q[i] || sticky4 || sticky1;
+        {sml, sticky2} = shift_2(sml3_q[i], fine3_q[i][2:1]);
+        sticky1 = sml[0] && fine3_q[i][0];
+        if (fine3_q[i][0]) sml = sml >> 1;  // in the LUT of the sum
+        sticky = sticky3_q[i] || sticky2 || sticky1;
         // What fell out belongs to the subtrahend: it takes the place of the + 1 of its complement.
         wide = {1'b0, big3_q[i], 2'b00, 1'b1} +
                {{1'b0, sml} ^ {SumW{sub3_q[i]}}, sub3_q[i] && !sticky};
@@ -571,15 +602,18 @@ module weft_nmc_double
         spec4_q[i]   = spec3_q[i];
         nan4_q[i]    = nan3_q[i];
       end
+      back_q[4]    <= back_q[3];
+      live_q[4]    <= live_q[3];
+      invalid_q[4] <= invalid_q[3];
     end
 
     if (valid_q[2]) begin
       automatic exp_t delta = {back_q[2].delta, 3'd0};
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        {sml3_q[i], sticky3_q[i]} = shift_16(sml2_q[i], diff2_q[i]);
-        if (Mul) sticky3_q[i] |= below2_q[i];
-        fine3_q[i] = diff2_q[i][3:0];
+        {sml3_q[i], sticky3_q[i]} = shift_8(sml2_q[i], diff2_q[i]);
+        sticky3_q[i] |= below2_q[i];
+        fine3_q[i] = diff2_q[i][2:0];
         big3_q[i]  = prod2_q ? '0 : big2_q[i];  // of a product that has just come in it is not
         exp3_q[i]  = exp2_q[i] + delta;
         sign3_q[i] = sign2_q[i];
@@ -587,37 +621,32 @@ module weft_nmc_double
         spec3_q[i] = spec2_q[i];
         nan3_q[i]  = nan2_q[i];
       end
+      back_q[3]    <= back_q[2];
+      live_q[3]    <= live_q[2];
+      invalid_q[3] <= (invalid2_q & live_q[2]) != '0;
     end
 
-    if (Mul && (mul2_q || mul_q != '0)) begin
+    if (Mul && (mul2_q || mul_q[MulStages:3] != '0)) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        if (merge) begin
-          automatic logic [71:0] high = high7_q[i] + 72'(low7_q[i][86:34]);
-          automatic logic tiny = !mdiff7_q[i][ProdExpW-1];
-          automatic logic over = !tiny && mexp7_q[i][ExpW];
-          sml2_q[i]   = {high[71] || over, high[70:17]};
-          below2_q[i] = high[16:0] != '0 || low7_q[i][33:17] != '0 || below7_q[i];
-          exp2_q[i]   = tiny ? exp_t'(1) : mexp7_q[i][ExpW-1:0] | {ExpW{over}};
-          diff2_q[i]  = !tiny ? '0 : mdiff7_q[i][ExpW-1:0] | {ExpW{mdiff7_q[i][ExpW]}};
-          sub2_q[i]   = 1'b0;
-          {sign2_q[i], spec2_q[i], nan2_q[i]} = mkind7_q[i][2:0];
-          invalid2_q[i] <= mkind7_q[i][3];
-        end
+        // Not blocking: what closes the circle reads these below.
         if (mul_q[6]) begin
-          low7_q[i]   = 70'(row6_q[i][0][69:17]) + row6_q[i][1];
-          below7_q[i] = row6_q[i][0][16:0] != '0;
-          high7_q[i]  = {55'(row6_q[i][2][69:17]) + row6_q[i][3][54:0], row6_q[i][2][16:0]};
-          mexp7_q[i]  = mexp6_q[i];
-          mdiff7_q[i] = prod_exp_t'(1) - mexp6_q[i];
-          mkind7_q[i] = mkind6_q[i];
+          mboth7_q[i] <= 80'(modd6_q[i][102:26]) + meven6_q[i];
+          below7_q[i] <= modd6_q[i][25:0] != '0;
+          mrest7_q[i] <= mrest6_q[i];
+          mexp7_q[i]  <= mexp6_q[i];
+          mdiff7_q[i] <= prod_exp_t'(1) - mexp6_q[i];
+          mkind7_q[i] <= mkind6_q[i];
         end
         if (mul_q[5]) begin
-          for (int unsigned r = 0; r < 4; r++) begin
-            automatic logic [16:0] top = mtop5_q[i][r] & {17{mbig5_q[i]}};
-            row6_q[i][r] = {{1'b0, mhigh5_q[i][r]} + {top, 9'd0, mlow5_q[i][r][42:26]},
-                            mlow5_q[i][r][25:0]};
-          end
+          // Piece r of limb 0 starts at bit 17 r, of limb 1 at 26 + 17 r; the smaller factor, times
+          // limb 2, at bit 52.
+          automatic logic [102:17] odd = 86'({mhigh5_q[i][1], mlow5_q[i][0][42:17]}) +
+                                         {mhigh5_q[i][2], mlow5_q[i][1]};
+          modd6_q[i]  = {odd, mlow5_q[i][0][16:0]};
+          meven6_q[i] = {{1'b0, mtop5_q[i][52:17], mhigh5_q[i][0][42:8]} +
+                        {1'b0, mhigh5_q[i][3][27:0], mlow5_q[i][2]}, mhigh5_q[i][0][7:0]};
+          mrest6_q[i] = 29'(mlow5_q[i][3][27:0]) + {11'd0, mtop5_q[i][16:0], 1'b0};
           mexp6_q[i]  = mexp5_q[i];
           mkind6_q[i] = mkind5_q[i];
         end
@@ -626,9 +655,9 @@ module weft_nmc_double
             automatic logic [16:0] limb = 17'(msml4_q[i] >> (17 * r));
             mlow5_q[i][r]  = 43'(mbig4_q[i][25:0]) * 43'(limb);
             mhigh5_q[i][r] = 43'(mbig4_q[i][51:26]) * 43'(limb);
-            mtop5_q[i][r]  = limb;
           end
-          mbig5_q[i]  = mbig4_q[i][52];
+          mtop5_q[i]  = msml4_q[i];
+          if (!mbig4_q[i][52]) mtop5_q[i] = '0;
           mexp5_q[i]  = mexp4_q[i] - prod_exp_t'({1'b0, mshift4_q[i]});
           mkind5_q[i] = mkind4_q[i];
         end
@@ -649,9 +678,14 @@ module weft_nmc_double
           mkind3_q[i]  = mkind2_q[i];
         end
       end
+      bias3_q <= bias2_q;
+      for (int unsigned i = 3; i <= MulStages + 1; i++) begin
+        mul_back_q[i] <= mul_back_q[i-1];
+        mul_live_q[i] <= mul_live_q[i-1];
+      end
     end
 
-    if (v1_q) begin
+    if (v1_q || merge) begin
       automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
       automatic logic convert = cmd1_q.op == FloatConvert;
       /* verilator unroll_disable */
@@ -671,37 +705,63 @@ module weft_nmc_double
         // Maximum and minimum have no smaller operand; for the rest the order is that of
         // magnitudes.
         automatic val_t high = order.a_ge ? a1_q[i] : b1_q[i];
-        automatic val_t sml = order.a_ge ? b1_q[i] : a1_q[i];
+        automatic val_t low = order.a_ge ? b1_q[i] : a1_q[i];
         automatic logic hnz = order.a_ge ? asort.normal : bsort.normal;
-        automatic logic snz = order.a_ge ? bsort.normal : asort.normal;
+        automatic logic lnz = order.a_ge ? bsort.normal : asort.normal;
         // The zero that a conversion adds has no hidden bit whatever its exponent is.
         automatic logic bhidden = use_a ? asort.normal : bsort.normal && !convert;
-        automatic logic shidden = order.a_ge ? bsort.normal && !convert : asort.normal;
+        automatic logic lhidden = order.a_ge ? bsort.normal && !convert : asort.normal;
         automatic logic unlike = order.a_neg != order.b_neg;
         automatic logic invalid = cmd1_q.op == FloatSum && unlike && asort.special &&
                                   bsort.special && !asort.frac && !bsort.frac;
         automatic logic special = use_a ? asort.special : bsort.special;
         automatic logic nan = (use_a ? order.a_nan : order.b_nan) || invalid;
         automatic exp_t bexp = {big.expo[ExpW-1:1], big.expo[0] || !bnz};
+        // One less when only the smaller one is subnormal; one carry chain.
+        automatic exp_t diff = exp_t'(({1'b0, high.expo, 1'b1} +
+                                       {1'b0, ~low.expo, !(hnz && !lnz)}) >> 1);
+        automatic aln_t sml = {lhidden, low.frac, 2'b00};
+        automatic logic below = add && diff[5] && (order.a_ge ? bsort.low : asort.low);
         big2_q[i] = {bhidden, big.frac};
-        if (mul_in) begin
-          msml2_q[i]  = {shidden, sml.frac};
+        if (Mul) begin
+          msml2_q[i]  = {lhidden, low.frac};
           mexp2_q[i]  = bexp;
-          msexp2_q[i] = {sml.expo[ExpW-1:1], sml.expo[0] || !snz};
+          msexp2_q[i] = {low.expo[ExpW-1:1], low.expo[0] || !lnz};
           mkind2_q[i] = {unlike, special, nan};
-        end else begin
-          sml2_q[i]   = {{shidden, sml.frac} & {(FracW + 1) {add}}, 2'b00};
-          below2_q[i] = 1'b0;
-          exp2_q[i]   = bexp;
-          // One less when only the smaller one is subnormal; one carry chain.
-          diff2_q[i]  = exp_t'(({1'b0, high.expo, 1'b1} + {1'b0, ~sml.expo, !(hnz && !snz)}) >> 1);
-          sign2_q[i]  = big.neg;
-          sub2_q[i]   = cmd1_q.op == FloatSum && unlike;
-          spec2_q[i]  = special;
-          nan2_q[i]   = nan;
-          invalid2_q[i] <= invalid;
         end
+        exp2_q[i]  = bexp;
+        sub2_q[i]  = cmd1_q.op == FloatSum && unlike;
+        sign2_q[i] = big.neg;
+        spec2_q[i] = special;
+        nan2_q[i]  = nan;
+        invalid2_q[i] <= invalid;
+        if (merge) begin
+          automatic logic [54:0] prod = mboth7_q[i][105:51] + 55'(mrest7_q[i]);
+          // Whether the product's lower half is not 0, without its carry chain: a sum of a and b is
+          // 0 if a ^ b is (a | b) << 1.
+          automatic logic [31:0] a = mboth7_q[i][82:51];
+          automatic logic [31:0] b = 32'(mrest7_q[i]);
+          automatic logic low = (a ^ b) != ((a | b) << 1);
+          automatic logic tiny = !mdiff7_q[i][ProdExpW-1];
+          automatic logic over = !tiny && mexp7_q[i][ExpW];
+          diff  = !tiny ? '0 : mdiff7_q[i][ExpW-1:0] | {ExpW{mdiff7_q[i][ExpW]}};
+          sml   = {prod[54] || over, prod[53:0]};
+          below = mboth7_q[i][50:26] != '0 || below7_q[i] || (diff[5] && low);
+          exp2_q[i] = tiny ? exp_t'(1) : mexp7_q[i][ExpW-1:0] | {ExpW{over}};
+          sub2_q[i] = 1'b0;
+          {sign2_q[i], spec2_q[i], nan2_q[i]} = mkind7_q[i][2:0];
+          invalid2_q[i] <= mkind7_q[i][3];
+        end
+        sml2_q[i]   = diff[5] ? sml >> 32 : sml;
+        if (!merge && !add) sml2_q[i] = '0;
+        below2_q[i] = below;
+        diff2_q[i]  = diff;
       end
+      back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
+      live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
+      mul_back_q[2] <= back_of(cmd1_q);
+      mul_live_q[2] <= live1_q;
+      bias2_q <= prod_exp_t'({1'b0, bias_to1_q}) - prod_exp_t'(bias_of1_q);
     end
 
     if (v0_q) begin
@@ -719,34 +779,28 @@ module weft_nmc_double
         a_ge1_q[i]   = {a.expo, a.frac} >= {b.expo, b.frac};
         enough1_q[i] = cmd0_q.from != FmtFp64 || a.expo >= lowest_of(cmd0_q.to);
       end
+      cmd1_q  <= cmd0_q;
+      bias_to1_q <= bias_of(cmd0_q.to) + exp_t'(1);
+      bias_of1_q <= {1'b0, bias_of(cmd0_q.use_acc ? FmtFp64 : cmd0_q.from)} +
+                    {1'b0, bias_of(cmd0_q.scalar ? FmtFp64 : cmd0_q.from)};
+      live1_q <= live0_q;
     end
 
     if (valid_i) begin
-      automatic format_t from_a = format_of(cmd_i.from, !cmd_i.use_acc);
-      automatic format_t from_b = format_of((Mul && cmd_i.scalar) ? FmtFp64 : cmd_i.from, 1'b1);
+      automatic source_t from_a = source_of(cmd_i.use_acc ? FmtFp64 : cmd_i.from);
+      automatic source_t from_b = source_of((Mul && cmd_i.scalar) ? FmtFp64 : cmd_i.from);
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        a0_q[i] = expand(a_i[i*64+:64], only(acc_i[i*64+:64], cmd_i.use_acc), from_a);
-        b0_q[i] = expand(b_i[i*64+:64], '0, from_b);
+        a0_q[i] = expand(a_i[i*64+:64], from_a);
+        b0_q[i] = expand(b_i[i*64+:64], from_b);
       end
+      cmd0_q  <= cmd_i;
+      live0_q <= live_i;
     end
   end
 
   // ---- flags ------------------------------------------------------------------------------------
-  // Marks of live lanes and what was invalid, beside the lanes; index = stage.
-  logic [Lanes-1:0] live0_q, live1_q;
-  logic [Lanes-1:0] live_q     [2:Stages];
-  logic [Lanes-1:0] mul_live_q [2:MulStages+1];
-  logic [Stages:3]  invalid_q;
-
   always_ff @(posedge clk_i) begin
-    live0_q   <= live_i;
-    live1_q   <= live0_q;
-    live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
-    for (int unsigned i = 3; i <= Stages; i++) live_q[i] <= live_q[i-1];
-    mul_live_q[2] <= live1_q;
-    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_live_q[i] <= mul_live_q[i-1];
-    invalid_q <= {invalid_q[Stages-1:3], valid_q[2] && (invalid2_q & live_q[2]) != '0};
     flags_o.invalid  <= valid_o && invalid_q[Stages];
     flags_o.overflow <= valid_o && (over9_q & live_q[Stages]) != '0;
     flags_o.inexact  <= valid_o && ((over9_q | lost9_q) & live_q[Stages]) != '0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Integer lanes of 64 bits: sum and product (both wrap), maximum, minimum, and, or, xor, copy, of
-// elements of 8 to 64 bits, signed or not.
+// Integer lanes of 64 bits: sum and product (both wrap), maximum, minimum, and, or, xor, copy, and
+// any of these but a product times a scalar; of elements of 8 to 64 bits, signed or not.
 //
 // No handshake: operands with valid_i in cycle t, result in t + IntLatency whatever the operation,
 // one step a cycle.
 //
 // A native step (wide = 0) works on whole beats: elements side by side, to = from, every operation
-// but a product. A wide step has one element in each 32-bit word, or in each 64-bit word if `from`
+// but products. A wide step has one element in each 32-bit word, or in each 64-bit word if `from`
 // or `to` has 64 bits:
 //   8, 16, 32 bits in 32-bit words   at the top of word w
 //   64 bits                          word l
@@ -17,19 +17,27 @@
 // many as the wider of `from` and `to` has, cut to `to` or, with `saturate`, clamped into it. It
 // lies where a source of its size would; the bits below it are undefined.
 //
-// a is acc_i with use_acc, else a_i; with `scalar` b_i is whole words. With to_acc the result
-// is whole words, to be fed back into acc_i as they are.
+// With use_acc a is whole words, what a step with to_acc has left as its result. With `scalar` the
+// result is multiplied by scalar_i, whose lower half counts in 32-bit words, before it is cut.
 //
 // overflow_o: a live lane was clamped, one cycle behind its result; 0 when there is none. live_i
 // has a bit for each 32-bit word; in 64-bit words that of the lower half counts.
 //
-//   1     operands: accumulator or source, extended
-//   2, 3  (products of limbs of 26 and 17 bits)
-//   4     one chain with a link between bytes: adder, and comparator of every width
-//   5     byte by byte, which operand is the maximum or minimum (a product takes the place of b)
-//   6     sum, a, b, and, or, xor: one LUT a bit
+//   1     operands, extended
+//   2     one chain with a link between bytes is adder, and comparator of every width; by that, for
+//         each byte, sum, a, b, and, or, xor: one LUT a bit
+//   3     factors: this, and b, the scalar, or 1
+//   4     products of limbs of 26 and 17 bits
+//   5, 6  their sum
 //   7     does it fit `to`?
 //   8     to its place, or clamped
+// What is no product is multiplied by 1: that takes no choice behind the multipliers, and so no
+// registers beside them.
+//
+// Two choices by one bit for many are made by reset and set inputs of registers, which takes no
+// LUTs: factor b is cleared and then set to the scalar, bit by bit, and a result that does not fit
+// is cleared and then set to the largest number.
+//
 // All lanes sit in one clocked block under shared valids, with blocking assignments, last stage
 // first: see weft_nmc_float. The rules are sw/ref/numerics.h's; docs/nmc.md has the table.
 `default_nettype none
@@ -44,13 +52,13 @@ module weft_nmc_int
 ) (
     input  wire                      clk_i,
     input  wire                      rst_i,
-    // A step.
+    // A step; one scalar for all lanes.
     input  wire                      valid_i,
     input  wire  int_cmd_t           cmd_i,
+    input  wire  [          63:0]    scalar_i,
     input  wire  [    2*Lanes-1:0]   live_i,
     input  wire  [   Lanes*64-1:0]   a_i,
     input  wire  [   Lanes*64-1:0]   b_i,
-    input  wire  [   Lanes*64-1:0]   acc_i,
     // Its result.
     output logic                     valid_o,
     output logic [   Lanes*64-1:0]   res_o,
@@ -71,46 +79,59 @@ module weft_nmc_int
   // ---- what the stages compute ------------------------------------------------------------------
   // Where the bits of an operand's half word come from.
   typedef enum logic [1:0] {
-    TakeOther,  // accumulator, scalar
     TakeWord,
     TakeTop16,
-    TakeTop8
+    TakeTop8,
+    TakeSign   // of the lower half
   } take_e;
 
-  function automatic half_t take(take_e from, half_t x, half_t other, logic sign);
+  typedef struct packed {
+    take_e high;
+    take_e low;
+  } takes_t;
+
+  function automatic takes_t takes_of(int_cmd_t cmd, logic words, logic is_doubled);
+    take_e low;
+    if (!Wide || !cmd.wide || words) return '{TakeWord, TakeWord};
+    low = cmd.from.size[1] ? TakeWord : cmd.from.size[0] ? TakeTop16 : TakeTop8;
+    return '{(is_doubled && cmd.from.size != 2'd3) ? TakeSign : low, low};
+  endfunction
+
+  function automatic half_t take(take_e from, half_t x, logic sign, logic sign_low);
     unique case (from)
-      TakeOther: return other;
       TakeWord:  return x;
       TakeTop16: return {{16{sign}}, x[31:16]};
       TakeTop8:  return {{24{sign}}, x[31:24]};
+      TakeSign:  return {32{sign_low}};
     endcase
   endfunction
 
-  // `fill`: a 64-bit word with a narrower element.
-  function automatic word_t operand(word_t x, word_t other, take_e from, logic is_signed,
-                                    logic fill);
-    half_t high;
-    logic sign_low, sign_high;
-    sign_low  = is_signed && x[31];
-    sign_high = is_signed && (fill ? x[31] : x[63]);
-    high = take((fill && from != TakeOther) ? TakeTop8 : from, x[63:32], other[63:32], sign_high);
-    if (fill && from != TakeOther) high[7:0] = {8{sign_high}};
-    return {high, take(from, x[31:0], other[31:0], sign_low)};
+  function automatic word_t operand(word_t x, takes_t from, logic is_signed);
+    logic low;
+    low = is_signed && x[31];
+    return {take(from.high, x[63:32], is_signed && x[63], low), take(from.low, x[31:0], low, low)};
   endfunction
 
-  // Sum, or difference with `minus`, of elements of 2^size bytes. The link below a byte hands the
-  // carry on inside an element; elsewhere it starts with `minus`, and the sum there is the carry
-  // out of the byte below.
-  function automatic chain_t chain(word_t a, word_t b, logic minus, logic [1:0] size);
+  // Of elements of 2^size bytes, whether byte i is not the first.
+  function automatic logic inside_element(int unsigned i, logic [1:0] size);
+    return (i % 2 != 0 && size >= 2'd1) || (i % 4 != 0 && size >= 2'd2) ||
+           (i % 8 != 0 && size == 2'd3);
+  endfunction
+
+  // Sum, or difference with `minus`, of such elements. The link below a byte hands the carry on
+  // inside an element; elsewhere it starts with `minus`, and the sum there is the carry out of the
+  // byte below: whether a >= b, as signed numbers with `flip`. That turns both highest bits over,
+  // which does not change their sum.
+  function automatic chain_t chain(word_t a, word_t b, logic minus, logic flip, logic [1:0] size);
     chain_t x, y;
     x = '0;
     y = '0;
     for (int unsigned i = 0; i < 8; i++) begin
-      logic inside_element;
-      inside_element = (i % 2 != 0 && size >= 2'd1) || (i % 4 != 0 && size >= 2'd2) ||
-                       (i != 0 && size == 2'd3);
-      x[9*i+:9] = {a[8*i+:8], minus || inside_element};
-      y[9*i+:9] = {b[8*i+:8] ^ {8{minus}}, minus && !inside_element};
+      logic flips;
+      flips = flip && !inside_element(i + 1, size);
+      x[9*i+:9] = {a[8*i+7] ^ flips, a[8*i+:7], minus || inside_element(i, size)};
+      y[9*i+:9] = {b[8*i+7] ^ minus ^ flips, b[8*i+:7] ^ {7{minus}},
+                   minus && !inside_element(i, size)};
     end
     return x + y;
   endfunction
@@ -151,76 +172,125 @@ module weft_nmc_int
     endcase
   endfunction
 
-  function automatic logic msb_of(half_t x, logic [1:0] size);
-    return (size == 2'd0) ? x[7] : (size == 2'd1) ? x[15] : x[31];
-  endfunction
-
-  // Whether a number of 2^acc bytes has digits that 2^to bytes do not hold; size 3 looks like size
-  // 2.
-  function automatic logic spills(half_t x, logic sign, logic [1:0] acc, logic [1:0] to);
-    return (to == 2'd0 && acc != 2'd0 && x[15:8] != {8{sign}}) ||
-           (!to[1] && acc[1] && x[31:16] != {16{sign}});
-  endfunction
-
-  // Where the bits of a result's half word come from.
+  // A bit of a half word, or 0.
   typedef enum logic [1:0] {
-    PutClamp,
-    PutWord,
-    PutTop16,
-    PutTop8
-  } put_e;
+    BitNone,
+    Bit7,
+    Bit15,
+    Bit31
+  } bit_e;
 
-  function automatic half_t put(put_e how, half_t x, logic fill);
-    unique case (how)
-      PutClamp: return {32{fill}};
-      PutWord:  return x;
-      PutTop16: return {x[15:0], x[15:0]};
-      PutTop8:  return {x[7:0], x[7:0], x[15:0]};
+  function automatic bit_e msb_of(logic [1:0] size, logic on);
+    if (!on) return BitNone;
+    return (size == 2'd0) ? Bit7 : (size == 2'd1) ? Bit15 : Bit31;
+  endfunction
+
+  function automatic logic bit_of(half_t x, bit_e which);
+    unique case (which)
+      BitNone: return 1'b0;
+      Bit7:    return x[7];
+      Bit15:   return x[15];
+      Bit31:   return x[31];
+    endcase
+  endfunction
+
+  // Which bits a result has to have as its sign to fit `to`; nothing, if it is not to be clamped.
+  typedef struct packed {
+    bit_e sign_high;  // the accumulator's: of the upper half, or of 64-bit words
+    bit_e sign_low;
+    bit_e top_high;   // the highest ones of `to`
+    bit_e top_low;
+    logic high_16;    // bits 31..16, 15..8 and 7..0 of the upper half
+    logic high_8;
+    logic high_0;
+    logic low_16;     // bits 31..16 and 15..8 of the lower half
+    logic low_8;
+  } fit_t;
+
+  function automatic fit_t fit_of(logic is_signed, logic to_signed, logic [1:0] acc, logic [1:0] to,
+                                  logic clamp);
+    logic is_doubled, on, cut_16, cut_8, cut_32;
+    is_doubled = acc == 2'd3;
+    on         = clamp && (is_signed != to_signed || acc != to);
+    cut_32     = on && is_doubled && to != 2'd3;
+    cut_16     = on && acc[1] && !to[1];
+    cut_8      = on && acc != 2'd0 && to == 2'd0;
+    return '{
+        sign_high: msb_of(acc, on && is_signed),
+        sign_low: msb_of(acc, on && is_signed && !is_doubled),
+        // Of a 64-bit word that becomes less all bits are compared.
+        top_high: msb_of(is_doubled ? 2'd3 : to, on && (to_signed || cut_32)),
+        top_low: msb_of(to, on && to_signed && to != 2'd3),
+        high_16: cut_32 || cut_16,
+        high_8: cut_32 || cut_8,
+        high_0: cut_32,
+        low_16: cut_16,
+        low_8: cut_8
+    };
+  endfunction
+
+  // Ors of what is not as the sign, by a carry chain, which takes no LUTs beyond the terms.
+  function automatic logic [8:0] unlike(half_t x, logic sign, bit_e top, logic bits_16,
+                                        logic bits_8, logic bits_0);
+    logic [8:0] y;
+    for (int unsigned k = 0; k < 4; k++) begin
+      y[k+4] = bits_16 && x[16+4*k+:4] != {4{sign}};
+      y[k]   = (k < 2 ? bits_0 : bits_8) && x[4*k+:4] != {4{sign}};
+    end
+    y[8] = bit_of(x, top) != sign;
+    return y;
+  endfunction
+
+  function automatic logic any_of(logic [9:0] x);
+    logic [10:0] borrow;
+    borrow = 11'd0 - {1'b0, x};
+    return borrow[10];
+  endfunction
+
+  // A result's half word at its place.
+  function automatic half_t put(half_t x, logic [1:0] size);
+    unique case (size)
+      2'd0:    return {x[7:0], x[7:0], x[15:0]};
+      2'd1:    return {x[15:0], x[15:0]};
+      default: return x;
     endcase
   endfunction
 
   // ---- valid and command ------------------------------------------------------------------------
-  // One copy for all lanes; index = the stage whose registers they belong to.
+  // One copy for all lanes; index = the stage whose registers they belong to. Up to the factors:
   typedef struct packed {
-    int_op_e    op;
-    logic       is_signed;  // the sources
-    logic       to_signed;
-    logic [1:0] acc;        // log2 of the bytes of the accumulator
-    logic [1:0] to;
-    logic       convert;    // the result is wide and no accumulator
-    logic       saturate;
-  } step_t;
+    kind_e      kind;
+    logic       order;      // a maximum or minimum: choose by a >= b,
+    logic       invert;     // ... and by the contrary; else what is chosen for all bytes
+    logic       is_signed;  // ... as signed numbers
+    logic [1:0] size;       // of the chain's elements: of words in wide steps
+    logic       b;          // the factor is b
+  } front_t;
 
-  logic [Stages-1:1] valid_q;
-  step_t             step_q [1:Stages-1];
+  // Behind them:
+  typedef struct packed {
+    logic       single;      // one product in 64 bits
+    logic       doubled;     // 64-bit words
+    fit_t       fit;
+    logic       to_signed;
+    logic       low_signed;  // the lower half has a sign of its own
+    logic [1:0] put;         // log2 of the bytes of a result that lies at the top of its half word
+  } back_t;
+
+  logic [Stages-1:1]  valid_q;
+  front_t             front1_q;
+  word_t              factor1_q, factor2_q;  // 0 where the factor is b
+  back_t              back_q [1:Stages-1];
   logic [2*Lanes-1:0] live_q [1:Stages];
 
-  // 64-bit words, and those of them that hold narrower elements.
-  wire wide64 = cmd_i.from.size == 2'd3 || cmd_i.to.size == 2'd3;
-  wire fill = Wide && cmd_i.wide && wide64 && cmd_i.from.size != 2'd3;
-
-  function automatic take_e take_of(int_cmd_t cmd, logic other);
-    if (other) return TakeOther;
-    if (!Wide || !cmd.wide || cmd.from.size[1]) return TakeWord;
-    return cmd.from.size[0] ? TakeTop16 : TakeTop8;
-  endfunction
-
-  wire take_e take_a = take_of(cmd_i, cmd_i.use_acc);
-  wire take_e take_b = take_of(cmd_i, Wide && cmd_i.scalar);
+  wire wide = Wide && cmd_i.wide;
+  wire [1:0] acc = (cmd_i.from.size > cmd_i.to.size) ? cmd_i.from.size : cmd_i.to.size;
+  wire doubled = acc == 2'd3;  // 64-bit words
+  wire single = !wide || doubled;
+  wire convert = wide && !cmd_i.to_acc;
+  wire half_t scalar_high = doubled ? scalar_i[63:32] : scalar_i[31:0];
 
   always_ff @(posedge clk_i) begin
-    step_q[1] <= '{
-        op: cmd_i.op,
-        is_signed: cmd_i.from.is_signed,
-        to_signed: cmd_i.to.is_signed,
-        acc: (cmd_i.from.size > cmd_i.to.size) ? cmd_i.from.size : cmd_i.to.size,
-        to: cmd_i.to.size,
-        convert: Wide && cmd_i.wide && !cmd_i.to_acc,
-        saturate: cmd_i.saturate
-    };
-    live_q[1] <= live_i;
-    for (int unsigned i = 2; i < Stages; i++) step_q[i] <= step_q[i-1];
-    for (int unsigned i = 2; i <= Stages; i++) live_q[i] <= live_q[i-1];
     if (rst_i) begin
       valid_q <= '0;
       valid_o <= 1'b0;
@@ -230,34 +300,20 @@ module weft_nmc_int
     end
   end
 
-  // Element size of the chain: of the words in wide steps.
-  logic [3:1] wide_q;
-  logic [1:0] size4_q;
-  wire  [1:0] size3 = wide_q[3] ? {1'b1, step_q[3].acc == 2'd3} : step_q[3].acc;
-
-  always_ff @(posedge clk_i) begin
-    wide_q  <= {wide_q[2:1], Wide && cmd_i.wide};
-    size4_q <= size3;
-  end
-
   // ---- stage registers --------------------------------------------------------------------------
-  word_t            a1_q   [Lanes];
-  word_t            b1_q   [Lanes];
-  word_t            a2_q   [Lanes];
-  word_t            b2_q   [Lanes];
-  word_t            a3_q   [Lanes];
-  word_t            b3_q   [Lanes];
-  word_t            a4_q   [Lanes];
-  word_t            b4_q   [Lanes];
-  chain_t           sum4_q [Lanes];
-  word_t            a5_q   [Lanes];
-  word_t            b5_q   [Lanes];
-  word_t            sum5_q [Lanes];
-  logic [7:0]       pick5_q[Lanes];
-  word_t            res6_q [Lanes];
-  word_t            res7_q [Lanes];
-  logic             neg7_q [Lanes][2];  // the half word, or with [0] the word, is below 0
-  logic             over7_q[Lanes][2];  // ... and not in `to`
+  word_t a1_q  [Lanes];
+  word_t b1_q  [Lanes];
+  word_t res2_q[Lanes];
+  word_t b2_q  [Lanes];
+  word_t res3_q[Lanes];
+  word_t b3_q  [Lanes];
+  word_t res4_q[Lanes];  // these two without products
+  word_t res5_q[Lanes];
+  word_t res6_q[Lanes];
+  word_t res7_q[Lanes];  // 0 if it does not fit
+  logic  over7_q [Lanes][2];  // the half word, or with [0] the word, does not fit
+  logic  ones7_q [Lanes][2];  // ... it becomes the largest number, all ones but for a sign
+  logic  top7_q  [Lanes][2];  // ... its highest bit becomes 1
   logic [2*Lanes-1:0] over8_q;
 
   // Products of limbs: a in 26, 26 and 12 bits, b in 17, 17, 17 and 13; named by their numbers. Of
@@ -277,11 +333,10 @@ module weft_nmc_int
     logic [14:0] up10;
   } limbs_t;
 
-  limbs_t           limbs2_q[Lanes];
-  limbs_t           limbs3_q[Lanes];
-  word_t            rows4_q [Lanes];
-  word_t            more4_q [Lanes];
-  half_t            upper4_q[Lanes];
+  limbs_t limbs4_q[Lanes];
+  word_t  rows5_q [Lanes];
+  word_t  more5_q [Lanes];
+  half_t  upper5_q[Lanes];
 
   function automatic limbs_t multiply(word_t a, word_t b);
     limbs_t x;
@@ -301,138 +356,166 @@ module weft_nmc_int
 
   always_ff @(posedge clk_i) begin
     if (valid_q[7]) begin
-      automatic step_t step = step_q[7];
-      automatic logic doubled = step.acc == 2'd3;
-      automatic put_e how = !step.convert || step.to[1] ? PutWord : step.to[0] ? PutTop16 : PutTop8;
-      automatic logic clamp = Wide && step.convert && step.saturate;
+      automatic back_t back = back_q[7];
       automatic logic [Lanes*64-1:0] res;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         for (int unsigned h = 0; h < 2; h++) begin
-          // Both halves of a 64-bit result go by the verdict on the word.
-          automatic int unsigned of = (h == 1 && !doubled) ? 1 : 0;
-          automatic logic over = clamp && over7_q[i][of];
-          automatic half_t x = put(over ? PutClamp : how, res7_q[i][32*h+:32], !neg7_q[i][of]);
-          if (over && step.to_signed && !(h == 0 && step.to == 2'd3)) x[31] = neg7_q[i][of];
+          automatic half_t x = put(res7_q[i][32*h+:32], back.put);
+          if (Wide) begin
+            x[31] = x[31] || top7_q[i][h];
+            if (ones7_q[i][h]) x[30:0] = '1;
+            over8_q[2*i+h] <= over7_q[i][h];
+          end
           res[i*64+h*32+:32] = x;
-          over8_q[2*i+h] <= over && !(h == 1 && doubled);
         end
       end
-      res_o <= res;
+      res_o     <= res;
+      live_q[8] <= live_q[7];
     end
 
     if (valid_q[6]) begin
-      automatic step_t step = step_q[6];
-      automatic logic doubled = step.acc == 2'd3;
+      automatic back_t back = back_q[6];
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic word_t x = res6_q[i];
-        res7_q[i] = x;
-        if (Wide) begin
-          automatic logic neg1 = step.is_signed && msb_of(x[63:32], step.acc);
-          automatic logic neg0 = doubled ? neg1 : step.is_signed && msb_of(x[31:0], step.acc);
-          automatic logic spill1 = spills(x[63:32], neg1, step.acc, step.to);
-          automatic logic spill0 = spills(x[31:0], neg0, step.acc, step.to);
-          automatic logic top1 = msb_of(x[63:32], step.to);
-          automatic logic top0 = (step.to == 2'd3) ? x[63] : msb_of(x[31:0], step.to);
-          if (doubled && step.to != 2'd3) begin
-            spill0 = spill0 || x[63:32] != {32{neg0}};
-          end
-          neg7_q[i]  = '{neg0, neg1};
-          over7_q[i] = '{spill0 || (step.to_signed ? top0 != neg0 : neg0),
-                         spill1 || (step.to_signed ? top1 != neg1 : neg1)};
+        if (!Wide) begin
+          res7_q[i] = x;
+        end else begin
+          automatic fit_t fit = back.fit;
+          automatic logic neg1 = bit_of(x[63:32], fit.sign_high);
+          automatic logic neg0 = back.doubled ? neg1 : bit_of(x[31:0], fit.sign_low);
+          automatic logic over1 = any_of({1'b0, unlike(x[63:32], neg1, fit.top_high, fit.high_16,
+                                                       fit.high_8, fit.high_0)});
+          automatic logic over0 = any_of({back.doubled && over1,
+                                          unlike(x[31:0], neg0, fit.top_low, fit.low_16,
+                                                 fit.low_8, 1'b0)});
+          res7_q[i]  = {over1 ? half_t'(0) : x[63:32], over0 ? half_t'(0) : x[31:0]};
+          over7_q[i] = '{over0, over1 && !back.doubled};
+          ones7_q[i] = '{over0 && !neg0, over1 && !neg1};
+          top7_q[i]  = '{over0 && neg0 == back.low_signed, over1 && neg1 == back.to_signed};
         end
       end
+      back_q[7] <= back;
+      live_q[7] <= live_q[6];
     end
 
     if (valid_q[5]) begin
-      automatic kind_e kind = kind_of(step_q[5].op);
+      automatic back_t back = back_q[5];
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic word_t pick;
-        for (int unsigned k = 0; k < 8; k++) pick[8*k+:8] = {8{pick5_q[i][k]}};
-        res6_q[i] = choose(kind, pick, a5_q[i], b5_q[i], sum5_q[i]);
+        if (Mul) begin
+          // What is not wanted is zero. A link at bit 32 lets a carry through only in one product.
+          automatic word_t x = rows5_q[i] | {upper5_q[i], 32'd0};
+          automatic word_t y = more5_q[i];
+          automatic logic [64:0] sum = {x[63:32], back.single, x[31:0]} +
+                                       {y[63:32], 1'b0, y[31:0]};
+          res6_q[i] = {sum[64:33], sum[31:0]};
+        end else begin
+          res6_q[i] = res5_q[i];
+        end
       end
+      back_q[6] <= back;
+      live_q[6] <= live_q[5];
     end
 
     if (valid_q[4]) begin
-      automatic step_t step = step_q[4];
-      automatic logic order = step.op == IntMax || step.op == IntMin;
-      automatic logic fixed = step.op == IntOr || step.op == IntMul;
-      automatic logic doubled = step.acc == 2'd3;
+      automatic back_t back = back_q[4];
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [7:0] a_ge;
-        for (int unsigned k = 0; k < 8; k++) begin
-          automatic logic unlike = a4_q[i][8*k+7] != b4_q[i][8*k+7];
-          a_ge[k] = sum4_q[i][9*k+9] ^ (step.is_signed && unlike);
-          sum5_q[i][8*k+:8] = sum4_q[i][9*k+1+:8];
-        end
-        a_ge = of_top(a_ge, size4_q);
-        pick5_q[i] = order ? a_ge ^ {8{step.op == IntMax}} : {8{fixed}};
-        a5_q[i] = a4_q[i];
-        b5_q[i] = b4_q[i];
         if (Mul) begin
-          // b, or else the rows of a product: what is not wanted is zero. A link at bit 32 lets a
-          // carry through only inside a 64-bit word.
-          automatic word_t x = rows4_q[i] | {upper4_q[i], 32'd0} | b4_q[i];
-          automatic word_t y = more4_q[i];
-          automatic logic [64:0] sum = {x[63:32], doubled, x[31:0]} + {y[63:32], 1'b0, y[31:0]};
-          b5_q[i] = {sum[64:33], sum[31:0]};
-        end
-      end
-    end
-
-    if (valid_q[3]) begin
-      automatic step_t step = step_q[3];
-      automatic logic mul = step.op == IntMul;
-      automatic logic doubled = step.acc == 2'd3;
-      /* verilator unroll_disable */
-      for (int unsigned i = 0; i < Lanes; i++) begin
-        sum4_q[i] = chain(a3_q[i], b3_q[i], step.op != IntSum, size3);
-        a4_q[i]   = a3_q[i];
-        b4_q[i]   = b3_q[i];
-        if (Mul) begin
-          automatic limbs_t x = limbs3_q[i];
+          automatic limbs_t x = limbs4_q[i];
           // The bit below keeps the mapper from joining two additions into a row of full adders.
           automatic logic [13:0] top = {x.ab03, 1'b0} + {x.ab20, 2'b00};
           automatic logic [15:0] inner = {x.up01, 1'b0} + {x.up10, 1'b0};
           automatic logic [29:0] mid = x.ab10[37:8] + x.ab02;
-          rows4_q[i]  = {{x.ab11, x.ab00[42:17]} + {x.ab12, x.ab01}, x.ab00[16:0]};
-          more4_q[i]  = {mid[29:17] + top[13:1], mid[16:0], x.ab10[7:0], 26'd0};
-          upper4_q[i] = {x.up00[31:17] + inner[15:1], x.up00[16:0]};
-          // One product a word, or two, or none.
-          if (!mul) {rows4_q[i][31:0], more4_q[i][31:0]} = '0;
-          if (!mul || !doubled) {rows4_q[i][63:32], more4_q[i][63:32]} = '0;
-          if (!mul || doubled) upper4_q[i] = '0;
-          if (mul) b4_q[i] = '0;
+          rows5_q[i]  = {{x.ab11, x.ab00[42:17]} + {x.ab12, x.ab01}, x.ab00[16:0]};
+          more5_q[i]  = {mid[29:17] + top[13:1], mid[16:0], x.ab10[7:0], 26'd0};
+          upper5_q[i] = {x.up00[31:17] + inner[15:1], x.up00[16:0]};
+          if (back.single) upper5_q[i] = '0;
+          else {rows5_q[i][63:32], more5_q[i][63:32]} = '0;
+        end else begin
+          res5_q[i] = res4_q[i];
         end
       end
+      back_q[5] <= back;
+      live_q[5] <= live_q[4];
+    end
+
+    if (valid_q[3]) begin
+      for (int unsigned i = 0; i < Lanes; i++) begin
+        if (Mul) limbs4_q[i] = multiply(res3_q[i], b3_q[i]);
+        else res4_q[i] = res3_q[i];
+      end
+      back_q[4] <= back_q[3];
+      live_q[4] <= live_q[3];
     end
 
     if (valid_q[2]) begin
       for (int unsigned i = 0; i < Lanes; i++) begin
-        a3_q[i] = a2_q[i];
-        b3_q[i] = b2_q[i];
-        if (Mul) limbs3_q[i] = limbs2_q[i];
+        res3_q[i] = res2_q[i];
+        if (Mul) begin
+          b3_q[i] = b2_q[i];
+          for (int unsigned k = 0; k < 64; k++) if (factor2_q[k]) b3_q[i][k] = 1'b1;
+        end
       end
+      back_q[3] <= back_q[2];
+      live_q[3] <= live_q[2];
     end
 
     if (valid_q[1]) begin
+      automatic front_t front = front1_q;
+      /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        a2_q[i] = a1_q[i];
-        b2_q[i] = b1_q[i];
-        if (Mul) limbs2_q[i] = multiply(a1_q[i], b1_q[i]);
+        automatic chain_t sum = chain(a1_q[i], b1_q[i], front.order, front.is_signed,
+                                      front.size);
+        automatic logic [7:0] a_ge, picks;
+        automatic word_t pick, plain;
+        for (int unsigned k = 0; k < 8; k++) a_ge[k] = sum[9*k+9];
+        picks = (of_top(a_ge, front.size) & {8{front.order}}) ^ {8{front.invert}};
+        for (int unsigned k = 0; k < 8; k++) begin
+          pick[8*k+:8]  = {8{picks[k]}};
+          plain[8*k+:8] = sum[9*k+1+:8];
+        end
+        res2_q[i] = choose(front.kind, pick, a1_q[i], b1_q[i], plain);
+        if (Mul) begin
+          b2_q[i] = b1_q[i];
+          if (!front.b) b2_q[i] = '0;
+        end
       end
+      factor2_q <= factor1_q;
+      back_q[2] <= back_q[1];
+      live_q[2] <= live_q[1];
     end
 
     if (valid_i) begin
+      automatic takes_t takes_a = takes_of(cmd_i, cmd_i.use_acc, doubled);
+      automatic takes_t takes_b = takes_of(cmd_i, 1'b0, doubled);
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        a1_q[i] = operand(a_i[i*64+:64], acc_i[i*64+:64], take_a, cmd_i.from.is_signed, fill);
-        b1_q[i] = operand(b_i[i*64+:64], b_i[i*64+:64], take_b, cmd_i.from.is_signed,
-                          fill);
+        a1_q[i] = operand(a_i[i*64+:64], takes_a, cmd_i.from.is_signed);
+        b1_q[i] = operand(b_i[i*64+:64], takes_b, cmd_i.from.is_signed);
       end
+      front1_q <= '{
+          kind: kind_of(cmd_i.op),
+          order: cmd_i.op == IntMax || cmd_i.op == IntMin,
+          invert: cmd_i.op == IntMax || cmd_i.op == IntOr,
+          is_signed: cmd_i.from.is_signed && (cmd_i.op == IntMax || cmd_i.op == IntMin),
+          size: wide ? {1'b1, doubled} : cmd_i.from.size,
+          b: cmd_i.op == IntMul
+      };
+      factor1_q <= (cmd_i.op == IntMul) ? '0 : cmd_i.scalar ? {scalar_high, scalar_i[31:0]} :
+                                                              {31'd0, !single, 32'd1};
+      back_q[1] <= '{
+          single: single,
+          doubled: doubled,
+          fit: fit_of(cmd_i.from.is_signed, cmd_i.to.is_signed, acc, cmd_i.to.size,
+                      convert && cmd_i.saturate),
+          to_signed: cmd_i.to.is_signed,
+          low_signed: cmd_i.to.is_signed && cmd_i.to.size != 2'd3,
+          put: convert ? cmd_i.to.size : 2'd2
+      };
+      live_q[1] <= live_i;
     end
   end
 
@@ -440,7 +523,7 @@ module weft_nmc_int
 
   `WEFT_IMPLIES(ServedStep, valid_i, cmd_i.wide ? Wide && (Mul || cmd_i.op != IntMul)
                                                 : cmd_i.from == cmd_i.to && cmd_i.op != IntMul);
-  `WEFT_IMPLIES(ServedScalar, valid_i, !cmd_i.scalar || cmd_i.wide);
+  `WEFT_IMPLIES(ServedScalar, valid_i, !cmd_i.scalar || (Mul && cmd_i.wide && cmd_i.op != IntMul));
 
 endmodule
 

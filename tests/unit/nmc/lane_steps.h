@@ -19,9 +19,8 @@ template <unsigned kWords>
 struct LaneStep {
   using Words = std::array<uint32_t, kWords>;
   uint32_t cmd = 0, live = 0;
-  bool by_scalar = false;  // operand b is the scalar, in each 64-bit word
-  uint64_t scalar = 0;
-  Words a{}, b{}, acc{};
+  uint64_t scalar = 0;  // of lanes with a port for it
+  Words a{}, b{};
 };
 
 /// Bits [at, at + bits) of the words, which do not cross a 64-bit word.
@@ -114,9 +113,9 @@ class Lanes {
     bench_->live_i = static_cast<std::remove_reference_t<decltype(bench_->live_i)>>(step.live);
     for (unsigned w = 0; w < kWords; ++w) {
       bench_->a_i[w] = step.a[w];
-      bench_->b_i[w] = step.by_scalar ? static_cast<uint32_t>(step.scalar >> 32 * (w % 2)) : step.b[w];
-      bench_->acc_i[w] = step.acc[w];
+      bench_->b_i[w] = step.b[w];
     }
+    if constexpr (requires(V & dut) { dut.scalar_i; }) bench_->scalar_i = step.scalar;
   }
 
  private:

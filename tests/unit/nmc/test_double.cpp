@@ -26,7 +26,7 @@ unsigned format_of(Dtype type) {
   for (unsigned i = 0; i < 5; ++i) {
     if (kNarrow[i] == type) return i;
   }
-  return 5;
+  return 6;
 }
 
 unsigned bits_in(Dtype type) {
@@ -75,7 +75,6 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
           for (unsigned w = 0; w < kWords; ++w) {
             step.a[w] = static_cast<uint32_t>(rng());
             step.b[w] = static_cast<uint32_t>(rng());
-            step.acc[w] = static_cast<uint32_t>(rng());
           }
           for (unsigned i = 0; i < kLanes; ++i) {
             const auto [a, b] = pair(rng);
@@ -109,7 +108,6 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
     const auto narrows = [](Dtype from, Dtype to) { return from == Dtype::FLOAT64 && to != from; };
     Step step;
     step.live = ~0u;
-    step.scalar = job.scalar;
     Step::Words acc{};
     const auto load = [&](Step::Words& words, size_t source) {
       for (unsigned i = 0; i < kLanes; ++i) {
@@ -122,8 +120,8 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
       c.propagate_nan = job.propagate_nan;
       c.saturate = job.saturate;
       step.cmd = c.bits();
-      step.by_scalar = c.scalar;
-      step.acc = acc;
+      if (c.use_acc) step.a = acc;
+      for (unsigned i = 0; c.scalar && i < kLanes; ++i) test::set_bits(step.b, 64 * i, 64, job.scalar);
       acc = one(step);
     };
     // The last step of a fold, from operands of `from`.

@@ -43,8 +43,6 @@ struct Command {
            saturate << 3 | use_acc << 2 | scalar << 1 | to_acc;
   }
   bool doubled() const { return size_of(from) == 3 || size_of(to) == 3; }
-  /// What a 64-bit word is filled with by a scalar.
-  uint64_t scalar_words(uint64_t x) const { return doubled() ? x : (x & 0xffff'ffff) * 0x1'0000'0001; }
   unsigned word_bits() const { return doubled() ? 64 : 32; }
   unsigned elements() const { return wide ? kBeatBits / word_bits() : kBeatBits / bits_in(from); }
   /// Where element i of `type` lies.
@@ -71,6 +69,7 @@ enum class Broken {
   ClampSilent,    // ... raises no flag
   WordOverflow,   // the accumulator does not wrap at its width, only the words
   ProductHalf,    // products are of the lower halves
+  ScalarFirst,    // a is scaled, not the result
 };
 
 struct Outcome {
@@ -79,7 +78,7 @@ struct Outcome {
 };
 
 template <num::IsInt From, num::IsInt To>
-Outcome expected(const Command& c, uint64_t a, uint64_t b, Broken fault) {
+Outcome expected(const Command& c, uint64_t a, uint64_t b, uint64_t scalar, Broken fault) {
   using Value = typename From::value_type;
   constexpr bool kToWider = sizeof(typename To::bits_type) > sizeof(Value);
   // Extended to 64 bits, whatever the accumulator has: its low bits are the same.
@@ -94,7 +93,8 @@ Outcome expected(const Command& c, uint64_t a, uint64_t b, Broken fault) {
     return static_cast<uint64_t>(static_cast<Wide>(static_cast<Value>(x)));
   };
   if (!c.use_acc) a = extend(a);
-  if (!c.scalar) b = extend(b);
+  b = extend(b);
+  if (fault == Broken::ScalarFirst) a *= scalar;
   uint64_t x = a;
   switch (c.op) {
     case Redop::SUM: x = a + b; break;
@@ -115,9 +115,10 @@ Outcome expected(const Command& c, uint64_t a, uint64_t b, Broken fault) {
     }
     default: break;
   }
-  if (fault == Broken::ProductHalf && c.op == Redop::PROD) {
-    const unsigned half = bits_in(c.wider()) / 2;
-    x = (a & ((uint64_t{1} << half) - 1)) * (b & ((uint64_t{1} << half) - 1));
+  if (c.scalar && fault != Broken::ScalarFirst) x *= scalar;
+  if (fault == Broken::ProductHalf && (c.scalar || c.op == Redop::PROD)) {
+    const uint64_t half = (uint64_t{1} << bits_in(c.wider()) / 2) - 1;
+    x = c.scalar ? x & half : (a & half) * (b & half);
   }
   if (c.to_acc) return {x, false};
   num::Flags flags;
@@ -140,7 +141,7 @@ Outcome expected(const Command& c, uint64_t a, uint64_t b, Broken fault) {
   return {word, flags.overflow && fault != Broken::ClampSilent};
 }
 
-using Expected = Outcome (*)(const Command&, uint64_t, uint64_t, Broken);
+using Expected = Outcome (*)(const Command&, uint64_t, uint64_t, uint64_t, Broken);
 Expected choose(const Command& c) {
   return num::with_int(c.from, [&](auto f) {
     return num::with_int(c.to, [](auto t) -> Expected { return &expected<decltype(f), decltype(t)>; });
@@ -180,7 +181,7 @@ class IntLanes : public test::Lanes<Vnmc_int, kWords, uint32_t (*)(Vnmc_int&)> {
           x = num::with_int(c.from, [&](auto f) -> uint64_t { return num::detail::extend<decltype(f)>(x); });
         }
         const unsigned bits = c.wide ? c.word_bits() : bits_in(c.from);
-        test::set_bits(step.acc, i * bits, bits, x);
+        test::set_bits(step.a, i * bits, bits, x);
       }
     });
   }
@@ -195,13 +196,11 @@ class IntLanes : public test::Lanes<Vnmc_int, kWords, uint32_t (*)(Vnmc_int&)> {
         steps, gaps,
         [&](Step& step) {
           step.cmd = c.bits();
-          step.scalar = c.scalar_words(number(rng));
-          step.by_scalar = c.scalar;
+          step.scalar = number(rng);
           step.live = rng.chance(0.5) ? ~0u : static_cast<uint32_t>(rng());
           for (unsigned w = 0; w < kWords; ++w) {
             step.a[w] = static_cast<uint32_t>(rng());
             step.b[w] = static_cast<uint32_t>(rng());
-            step.acc[w] = static_cast<uint32_t>(rng());
           }
           fill(step, rng);
         },
@@ -210,14 +209,14 @@ class IntLanes : public test::Lanes<Vnmc_int, kWords, uint32_t (*)(Vnmc_int&)> {
           for (unsigned i = 0; i < c.elements(); ++i) {
             const unsigned from_bits = bits_in(c.from), at = c.place(c.from, i);
             const unsigned acc_bits = c.wide ? c.word_bits() : from_bits;
-            const uint64_t a = c.use_acc ? test::bits_of(step.acc, i * acc_bits, acc_bits)
+            const uint64_t a = c.use_acc ? extend_acc(c, test::bits_of(step.a, i * acc_bits, acc_bits))
                                          : test::bits_of(step.a, at, from_bits);
-            const uint64_t b = c.scalar ? step.scalar : test::bits_of(step.b, at, from_bits);
-            const uint64_t wide_a = c.use_acc ? extend_acc(c, a) : a;
-            const Outcome want = model(c, wide_a, b, fault);
+            const uint64_t b = test::bits_of(step.b, at, from_bits);
+            const Outcome want = model(c, a, b, step.scalar, fault);
             const bool live = (step.live >> (c.wide ? i * c.word_bits() / 32 : 0) & 1) != 0;
             broken_overflow |= live && want.overflow;
-            overflow |= live && (fault == Broken::None ? want : model(c, wide_a, b, Broken::None)).overflow;
+            overflow |=
+                live && (fault == Broken::None ? want : model(c, a, b, step.scalar, Broken::None)).overflow;
             const unsigned bits = c.to_acc ? acc_bits : bits_in(c.to);
             const uint64_t got = test::bits_of(res, c.to_acc ? i * acc_bits : c.place(c.to, i), bits);
             const uint64_t mask = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
@@ -260,15 +259,16 @@ TEST_CASE("int lanes: wide steps between any two types", "[nmc][random]") {
   for (Dtype from : kInts) {
     for (Dtype to : kInts) {
       for (Redop op : kOps) {
-        for (unsigned mode = 0; mode < 8; ++mode) {
+        for (unsigned mode = 0; mode < 16; ++mode) {
           const Command c{.op = op,
                           .from = from,
                           .to = to,
                           .wide = true,
                           .saturate = (mode & 1) != 0,
                           .use_acc = (mode & 2) != 0,
-                          .scalar = op == Redop::PROD && (mode & 4) != 0,
-                          .to_acc = op != Redop::PROD && (mode & 4) != 0};
+                          .scalar = (mode & 4) != 0,
+                          .to_acc = (mode & 8) != 0};
+          if (c.scalar && op == Redop::PROD) continue;
           CAPTURE(wire::name(from), wire::name(to), wire::name(op), mode);
           CHECK(lanes.differences(c, 100) == 0);
         }
@@ -316,7 +316,7 @@ TEST_CASE("int lanes: folds through the accumulator are the reference's reductio
     job.scalar = number(rng);
     const bool premul = job.op == Redop::PREMUL_SUM;
     Command c{.op = premul ? Redop::SUM : job.op, .from = job.from, .to = job.to, .wide = true};
-    const unsigned k = static_cast<unsigned>(rng.range(2, 6)), count = c.elements();
+    const unsigned k = static_cast<unsigned>(rng.range(premul ? 1 : 2, 6)), count = c.elements();
     const unsigned from_bytes = bits_in(job.from) / 8, to_bytes = bits_in(job.to) / 8;
     std::vector<std::vector<uint8_t>> data(k, std::vector<uint8_t>(count * from_bytes));
     std::vector<std::span<const uint8_t>> sources;
@@ -339,23 +339,17 @@ TEST_CASE("int lanes: folds through the accumulator are the reference's reductio
       }
     };
     step.live = ~0u;
-    step.scalar = c.scalar_words(job.scalar);
+    step.scalar = job.scalar;
     load(step.a, 0);
+    c.saturate = job.saturate;
+    if (k == 1) c.op = Redop::COPY;
     IntLanes::Step::Words res{};
-    for (unsigned source = 1; source < k; ++source) {
+    for (unsigned source = k == 1 ? 0 : 1; source < k; ++source) {
       load(step.b, source);
       c.use_acc = source > 1;
-      c.to_acc = premul || source + 1 < k;
-      c.saturate = job.saturate;
-      step.acc = res;
-      step.cmd = c.bits();
-      res = lanes.one(step);
-    }
-    if (premul) {  // the sum times the scalar: products and sums wrap
-      c.op = Redop::PROD;
-      c.use_acc = c.scalar = step.by_scalar = true;
-      c.to_acc = false;
-      step.acc = res;
+      c.to_acc = source + 1 < k;
+      c.scalar = premul && !c.to_acc;  // the last sum is scaled: products and sums wrap
+      if (c.use_acc) step.a = res;
       step.cmd = c.bits();
       res = lanes.one(step);
     }
@@ -394,6 +388,10 @@ TEST_CASE("int lanes: a reference with a broken rule is found out", "[nmc][fault
        {.op = Redop::SUM, .from = Dtype::INT16, .to = Dtype::INT8, .wide = true, .saturate = true}},
       {Broken::ProductHalf, {.op = Redop::PROD, .from = Dtype::INT64, .to = Dtype::INT64, .wide = true}},
       {Broken::ProductHalf, {.op = Redop::PROD, .from = Dtype::UINT32, .to = Dtype::INT32, .wide = true}},
+      {Broken::ProductHalf,
+       {.op = Redop::MAX, .from = Dtype::INT16, .to = Dtype::UINT64, .wide = true, .scalar = true}},
+      {Broken::ScalarFirst,
+       {.op = Redop::SUM, .from = Dtype::INT8, .to = Dtype::INT32, .wide = true, .scalar = true}},
   };
   for (const Case& x : kCases) {
     CAPTURE(static_cast<int>(x.fault), wire::name(x.c.from), wire::name(x.c.to));
@@ -403,8 +401,9 @@ TEST_CASE("int lanes: a reference with a broken rule is found out", "[nmc][fault
 }
 
 TEST_CASE("int lanes: a step that they do not serve is refused", "[nmc][fault]") {
-  for (const Command& c : {Command{.op = Redop::PROD}, Command{.from = Dtype::INT8, .to = Dtype::INT16},
-                           Command{.scalar = true}}) {
+  for (const Command& c :
+       {Command{.op = Redop::PROD}, Command{.from = Dtype::INT8, .to = Dtype::INT16}, Command{.scalar = true},
+        Command{.op = Redop::PROD, .wide = true, .scalar = true}}) {
     IntLanes lanes;
     lanes.bench().expect_assertion();
     IntLanes::Step step;
