@@ -2,7 +2,9 @@
 """The meter: what each block costs, and how deep its logic is.
 
 Each block of blocks.yaml is read by slang, mapped with `synth_xilinx -family xcup -run
-begin:map_luts; abc -lut 6` and counted by levels.py. `make synth` prints the figures beside the
+begin:map_luts; opt_merge; abc -lut 6` and counted by levels.py. opt_merge since a flip-flop of this
+family resets whatever its enable says: of a reset under an enable Yosys makes one and the same gate
+for each bit, and abc keeps them all apart. `make synth` prints the figures beside the
 committed baseline (baseline.json) and the goals, writes build/synth.json, and fails if a figure
 grew by more than 10 % that REBASELINE=1 has not accepted, or a block cannot be synthesised. Results
 are kept in build/synth by a hash of the sources; build/synth/<block>.path has its longest path, and one
@@ -83,6 +85,7 @@ def map_block(name, block):
     design = slang.read(block["top"], flist.expand([block["flist"]], BUILD), params_of(block))
     design.run_pass(f"hierarchy -check -top {block['top']}")
     design.run_pass("synth_xilinx -family xcup -flatten -noiopad -noclkbuf -run begin:map_luts")
+    design.run_pass("opt_merge")
     design.run_pass("abc -lut 6")
     design.run_pass("clean")
     design.run_pass(f"select {block['top']}")  # without the cell library
