@@ -9,7 +9,7 @@ rtl/nmc/weft_nmc_float.sv
 rtl/nmc/weft_nmc_double.sv
 rtl/nmc/weft_nmc_int.sv
 rtl/nmc/weft_nmc_mx_in.sv
-rtl/nmc/weft_nmc_mx_out.sv
+rtl/nmc/weft_nmc_mx_scale.sv
 rtl/nmc/weft_nmc_mx_pack.sv
 rtl/nmc/weft_nmc_mx.sv
 rtl/nmc/weft_nmc_exact.sv

@@ -24,7 +24,8 @@ module weft_nmc
     parameter int unsigned QueueDepth = 8,   // requests waiting in front
     parameter bit          Products   = 1'b1,  // PROD, AVG and PREMUL_SUM
     parameter bit          Blocks     = 1'b1,  // MX types
-    parameter int unsigned Exact      = ExactNone  // weft_math_pkg: exact sums
+    parameter int unsigned Exact      = ExactNone,  // weft_math_pkg: exact sums
+    parameter bit          Sleep      = 1'b1   // see weft_clk_gate: faster simulation, else nothing
 ) (
     input  wire                  clk_i,
     input  wire                  rst_i,
@@ -75,8 +76,23 @@ module weft_nmc
   if (Exact > ExactAll) begin : gen_bad_exact
     $error("weft_nmc: Exact must be 0, 1 or 2");
   end
+  if (Blocks && !Products) begin : gen_bad_blocks
+    $error("weft_nmc: Blocks needs Products");
+  end
 
   // ---- requests ---------------------------------------------------------------------------------
+  // Only what is below this queue sleeps; a request wakes it the cycle before it is taken.
+  logic clk;
+
+  weft_clk_gate #(
+      .Enable(Sleep)
+  ) u_clk (
+      .clk_i,
+      .rst_i,
+      .busy_i(cnt_o.busy),
+      .clk_o (clk)
+  );
+
   logic     req_valid, req_ready;
   nmc_req_t req;
 
@@ -105,7 +121,7 @@ module weft_nmc
       .Blocks  (Blocks),
       .Exact   (Exact)
   ) u_decode (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .req_valid_i(req_valid),
       .req_ready_o(req_ready),
@@ -140,7 +156,7 @@ module weft_nmc
   wire           pass_give = pass_valid && takers_ready == '1;
 
   weft_nmc_pass u_pass (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .job_valid_i (job_valid && job_work && (known_q || done_ready)),
       .job_ready_o (split_done),
@@ -159,7 +175,7 @@ module weft_nmc
   weft_nmc_read #(
       .Depth(ReadDepth)
   ) u_read_a (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .job_valid_i  (pass_give && pass.a.on),
       .job_ready_o  (takers_ready[0]),
@@ -182,7 +198,7 @@ module weft_nmc
   weft_nmc_read #(
       .Depth(ReadDepth)
   ) u_read_b (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .job_valid_i  (pass_give && pass.b.on),
       .job_ready_o  (takers_ready[1]),
@@ -218,6 +234,8 @@ module weft_nmc
   logic               result_valid, beat_valid, beat_err, beat_ends;
   logic [NmcW-1:0]    wide, half, beat_data;
   logic [2*NmcW-1:0]  bytes;
+  mx_scale_t          scale;
+  logic [NmcW-1:0]    window;
   float_flags_t       result_flags, job_flags, cpl_flags;
   logic               plain_valid, plain_err, plain_ends, mx_valid, mx_err, mx_ends;
   logic [NmcW-1:0]    plain_data, mx_data;
@@ -226,7 +244,7 @@ module weft_nmc
   weft_nmc_seq #(
       .Credits(WriteDepth)
   ) u_seq (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .pass_valid_i (pass_give),
       .pass_ready_o (takers_ready[2]),
@@ -260,7 +278,7 @@ module weft_nmc
   );
 
   weft_nmc_rot u_rot_a (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .push_i  (a_ready),
       .emit_i  (emit_a),
@@ -270,7 +288,7 @@ module weft_nmc
   );
 
   weft_nmc_rot u_rot_b (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .push_i  (b_ready),
       .emit_i  (emit_b),
@@ -280,7 +298,7 @@ module weft_nmc
   );
 
   weft_nmc_live u_live (
-      .clk_i,
+      .clk_i(clk),
       .valid_i (look),
       .layout_i(layout),
       .edge_i  (at_edge),
@@ -296,7 +314,7 @@ module weft_nmc
       .Blocks  (Blocks),
       .Exact   (Exact)
   ) u_lanes (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .use_acc_i  (use_acc),
       .use_kept_i (use_kept),
@@ -316,6 +334,7 @@ module weft_nmc
       .wide_o     (wide),
       .half_o     (half),
       .byte_o     (bytes),
+      .scale_o    (scale),
       .flags_o    (result_flags)
   );
 
@@ -325,7 +344,7 @@ module weft_nmc
   always_ff @(posedge clk_i) mx_result_q <= mx_result;
 
   weft_nmc_gather u_gather (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .valid_i     (result_valid && !mx_result),
       .tag_i       (result_tag),
@@ -333,6 +352,7 @@ module weft_nmc
       .half_i      (half),
       .byte_i      (bytes),
       .flags_i     (mx_result_q ? '0 : result_flags),
+      .window_o    (window),
       .beat_valid_o(plain_valid),
       .beat_data_o (plain_data),
       .beat_err_o  (plain_err),
@@ -342,11 +362,13 @@ module weft_nmc
 
   if (Blocks) begin : gen_mx
     weft_nmc_mx u_mx (
-        .clk_i,
+        .clk_i(clk),
         .rst_i,
         .valid_i     (mx_result),
         .tag_i       (result_tag),
         .wide_i      (wide),
+        .window_i    (window),
+        .scale_i     (scale),
         .flags_i     (result_flags),
         .beat_valid_o(mx_valid),
         .beat_data_o (mx_data),
@@ -355,6 +377,7 @@ module weft_nmc
         .flags_o     (mx_flags)
     );
   end else begin : gen_no_mx
+    wire unused_mx = &{1'b0, scale, window};
     assign {mx_valid, mx_err, mx_ends} = '0;
     assign mx_data  = '0;
     assign mx_flags = '0;
@@ -374,7 +397,7 @@ module weft_nmc
   weft_nmc_write #(
       .Depth(WriteDepth)
   ) u_write (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .job_valid_i   (give_work),
       .job_ready_o   (write_ready),
@@ -400,7 +423,7 @@ module weft_nmc
   );
 
   weft_nmc_done u_done (
-      .clk_i,
+      .clk_i(clk),
       .rst_i,
       .job_valid_i   (job_valid && !known_q),
       .job_ready_o   (done_ready),
@@ -438,6 +461,8 @@ module weft_nmc
 
   // The write engine has room for every job that the tracker lets in.
   `WEFT_IMPLIES(WriteTakesJobs, give_work, write_ready);
+  // Memory has nothing to say to a reducer without requests, which may be asleep.
+  `WEFT_IMPLIES(AnswersAreExpected, m_axi_a_rvalid || m_axi_b_rvalid || m_axi_w_bvalid, cnt_o.busy);
   `WEFT_ASSERT(BeatsApart, !(plain_valid && mx_valid));
   `WEFT_IMPLIES(EndsWithBeat, beat_ends, beat_valid);
 

@@ -35,8 +35,7 @@ module weft_nmc_check
     return {to[1], to[1:0] != '0, 5'h1f};
   endfunction
 
-  localparam math_parts_t Served = served_with(Exact);
-  localparam math_parts_t Parts = '{blocks: Blocks && Served.blocks, exact: Served.exact};
+  localparam math_parts_t Parts = '{products: Products, blocks: Blocks, exact: 2'(Exact)};
 
   wire math_t math = '{
       dtype: req_i.dtype,
@@ -50,7 +49,6 @@ module weft_nmc_check
   };
 
   wire one = req_i.nsrc == 8'd1;
-  wire product = !copies(math) && req_i.redop inside {RedProd, RedAvg, RedPremulSum};
 
   wire [2:0] source_bits = req_i.src0[2:0] | (one ? 3'd0 : req_i.src1[2:0] | req_i.stride[2:0]);
   wire [2:0] result_bits = req_i.dst[2:0] | req_i.len[2:0];
@@ -60,10 +58,7 @@ module weft_nmc_check
 
   always_comb begin
     status_o = math_error(math, Parts);
-    if (status_o == ErrOk) begin
-      if (product && !Products) status_o = ErrBadRedop;
-      else if (!aligned) status_o = ErrBadAlign;
-    end
+    if (status_o == ErrOk && !aligned) status_o = ErrBadAlign;
   end
 
 endmodule

@@ -253,6 +253,9 @@ module weft_nmc_decode
       DtFloat8E5m2: return FmtE5m2;
       DtFloat8E4m3: return FmtE4m3;
       DtFloat64:    return FmtFp64;
+      DtMxfp8E5m2:  return FmtE5m2;
+      DtMxfp8E4m3:  return FmtE4m3;
+      DtMxfp4E2m1:  return FmtE2m1;
       default:      return FmtFp32;
     endcase
   endfunction
@@ -260,25 +263,28 @@ module weft_nmc_decode
   function automatic nmc_recipe_t recipe_of(kind_t k);
     nmc_recipe_t x;
     logic converts;  // the last step of the fold cannot round to the result's type
-    logic scaled;
     float_fmt_e acc;
     x.one           = k.req.nsrc == 8'd1;
     x.copy          = k.copy;
     x.fp            = k.req.dtype[3] || is_block(k.req.dtype);
     x.exact         = k.req.exact;
     x.fp64          = k.fp64;
-    // Integers wrap, so their sum may as well be scaled once.
-    scaled          = k.req.redop == RedPremulSum;
-    x.premul        = scaled && x.fp;
-    x.scale         = (scaled && !x.fp) || k.req.redop == RedAvg;
+    // Integers wrap, so their sum may as well be scaled once: in its last step.
+    x.premul        = k.req.redop == RedPremulSum && x.fp;
+    x.scale         = (k.req.redop == RedPremulSum && !x.fp) || k.req.redop == RedAvg;
     x.fold          = fold_of(k.req.redop);
-    x.from          = format_of(k.req.dtype);  // fp32 of blocks
-    x.to            = format_of(k.req.to);
+    x.to_block      = k.to_block;
+    x.from          = is_block(k.req.dtype) ? FmtFp32 : format_of(k.req.dtype);
+    x.to            = format_of(k.req.to);  // of its elements
     x.int_from      = int_type_t'(k.req.dtype[2:0]);
     x.int_to        = int_type_t'(k.req.to[2:0]);
     acc             = x.fp64 ? FmtFp64 : FmtFp32;
     converts        = x.fold != IntMul && float_needs_convert(x.premul ? acc : x.from, x.to);
-    x.tail          = !x.one && (x.scale || (x.fp && converts));
+    // Floats have a second array behind the fold; fp64, and sums that were products first, go on
+    // from the accumulator.
+    x.second        = x.fp && !x.fp64 &&
+                      (x.to_block || (!x.one && !x.premul && (x.scale || converts)));
+    x.tail          = !x.one && x.fp && !x.second && (x.scale || converts);
     x.chunked       = !x.one && (k.req.nsrc != 8'd2 || x.tail || x.premul);
     x.propagate_nan = k.req.propagate_nan;
     x.saturate      = k.req.saturate;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Floating-point lanes: fp32, fp16, bf16, e4m3 and e5m2; sum, maximum, minimum, product and
-// conversion; round to nearest even, subnormals in full, one canonical quiet NaN. Three builds:
+// conversion; round to nearest even, subnormals in full, one canonical quiet NaN. Builds:
 //   Width 32   one element at the top of a 32-bit word: all five types. Convert adds to != from,
-//              Mul products (2 DSPs a lane).
-//   Width 16   one at the top of a 16-bit word: 16- and 8-bit types, to = from
+//              Mul products (2 DSPs a lane) and the result e2m1.
+//   ... Half   the same, for sums of what other lanes have made
 //   Width 8    8-bit types, to = from
 //
 // No handshake: operands with valid_i in cycle t, the result in t + FloatLatency, of a product in
@@ -12,16 +12,22 @@
 // FloatMulLatency - FloatLatency cycles behind a product (asserted).
 //
 // A step:
-//   Sum, Max, Min  a op b. Where float_needs_convert(from, to) says so, the last one of a fold goes
-//                  to the accumulator with `odd` and to = from, and a Convert step from there
-//                  rounds to `to`: as good as rounding once.
+//   Sum, Max, Min  a op b. Where float_needs_convert(from, to) says so, the last one of a fold is
+//                  rounded to odd (`odd`, to_acc, to = from), and a Convert step behind it rounds
+//                  to `to`: as good as rounding once.
 //   Convert        a
 //   Mul            a x b; with `scalar` b is a true fp32, and so is the accumulator as operand.
-// a is acc_i with use_acc, else a_i. With to_acc the result is all 32 bits of res_o, rounded like
-// an fp32; it goes back into acc_i as it is, under a `from` that was its `to`. Its fields are those
-// of an fp32 with the bias of that format: a fold in any format gives the bits of a fold in fp32,
-// and to = FmtFp32 leaves a true fp32. Without to_acc the result of format `to` is the top bits of
-// the 32 and those below it are undefined.
+// With to_acc the result is all 32 bits of res_o, rounded like an fp32: an operand for later steps.
+// Its fields are those of an fp32 with the bias of that format: a fold in any format gives the bits
+// of a fold in fp32, and to = FmtFp32 leaves a true fp32. With use_acc a is such a one under a
+// `from` that was its `to`: in a_i if Width is 32 and Half is not set, else in acc_i.
+// Without to_acc the result of format `to` is the top bits of the 32 and those below it are
+// undefined.
+//
+// With late_i the step works on what other lanes have just made, with to_acc, in other_i:
+//   Convert        other, of format `from`
+//   Mul            other x factor_i
+//   Half builds    Sum in fp32: acc_i + other; without use_acc other alone
 //
 // Single path, no leading-zero counter; every normalising step is limited by the exponent that is
 // left, so subnormal results need nothing else:
@@ -45,19 +51,23 @@ module weft_nmc_float
     parameter int unsigned Lanes   = 32,
     parameter int unsigned Width   = 32,
     parameter int unsigned Pitch   = Width,  // bits from one lane's operands to the next lane's
+    parameter bit          Half    = 1'b0,
     parameter bit          Convert = Width == 32,
-    parameter bit          Mul     = Width == 32
+    parameter bit          Mul     = Width == 32 && !Half
 ) (
     input  wire                      clk_i,
     input  wire                      rst_i,
-    // A step. Lane i takes the low Width bits of its Pitch bits of a_i and b_i, and word i of
-    // acc_i.
+    // A step. Lane i takes the low Width bits of its Pitch bits of a_i and b_i, and word i of the
+    // others.
     input  wire                      valid_i,
     input  wire  float_cmd_t         cmd_i,
+    input  wire                      late_i,
     input  wire  [      Lanes-1:0]   live_i,
     input  wire  [Lanes*Pitch-1:0]   a_i,
     input  wire  [Lanes*Pitch-1:0]   b_i,
     input  wire  [   Lanes*32-1:0]   acc_i,
+    input  wire  [   Lanes*32-1:0]   other_i,
+    input  wire  [           31:0]   factor_i,
     // Its result: word i of lane i.
     output logic                     valid_o,
     output logic [   Lanes*32-1:0]   res_o,
@@ -70,7 +80,7 @@ module weft_nmc_float
   localparam int unsigned ExpW = Width == 8 ? 6 : 8;
   localparam int unsigned MagW = ExpW + FracW;
   // Fraction bits of the longest source. Below them b is 0, and so is a but from the accumulator.
-  localparam int unsigned SrcW = Width == 8 ? 3 : Width == 16 ? 10 : FracW;
+  localparam int unsigned SrcW = Width == 8 ? 3 : FracW;
   localparam int unsigned LowW = FracW - SrcW;
   localparam int unsigned BelowW = LowW == 0 ? 1 : LowW;  // for slices
   localparam int unsigned AlnW = FracW + 3;  // smaller significand, guard and round bit
@@ -78,14 +88,17 @@ module weft_nmc_float
   localparam int unsigned ProdExpW = ExpW + 2;
   localparam logic [ExpW-1:0] ExpMax = '1;
 
-  if (Width != 32 && Width != 16 && Width != 8) begin : gen_bad_width
-    $error("weft_nmc_float: Width must be 32, 16 or 8");
+  if (Width != 32 && Width != 8) begin : gen_bad_width
+    $error("weft_nmc_float: Width must be 32 or 8");
   end
   if ((Convert || Mul) && Width != 32) begin : gen_bad_convert
     $error("weft_nmc_float: Convert and Mul need Width = 32");
   end
   if (Mul && !Convert) begin : gen_bad_mul
     $error("weft_nmc_float: Mul needs Convert");
+  end
+  if (Half && (Width != 32 || Mul)) begin : gen_bad_half
+    $error("weft_nmc_float: Half needs Width = 32 and no Mul");
   end
 
   typedef logic [ExpW-1:0] exp_t;
@@ -116,6 +129,11 @@ module weft_nmc_float
       FmtBf16: return '{top[31], exp_t'(top[30:23]), {top[22:16], 16'd0}};
       default: return '{top[31], exp_t'(top[30:23]), top[22:0]};
     endcase
+  endfunction
+
+  // A word that has the layout already.
+  function automatic val_t fields(logic [31:0] x);
+    return '{x[31], x[FracW+:ExpW], x[FracW-1:0]};
   endfunction
 
   // What the choice between two operands depends on.
@@ -193,11 +211,13 @@ module weft_nmc_float
   function automatic logic [2:0] cut(sum_t x, logic sticky, float_fmt_e fmt);
     float_fmt_e at;
     at = Width == 8 && fmt != FmtFp32 && fmt != FmtE4m3 ? FmtE5m2 : fmt;
+    if (!Mul && fmt == FmtE2m1) at = FmtFp32;
     unique case (at)
       FmtE4m3: return {x[23:22], x[21:0] != '0 || sticky};
       FmtE5m2: return {x[24:23], x[22:0] != '0 || sticky};
       FmtFp16: return {x[16:15], x[14:0] != '0 || sticky};
       FmtBf16: return {x[19:18], x[17:0] != '0 || sticky};
+      FmtE2m1: return {x[25:24], x[23:0] != '0 || sticky};
       default: return {x[3:2], x[1:0] != '0 || sticky};
     endcase
   endfunction
@@ -207,7 +227,7 @@ module weft_nmc_float
   // the coarse shift on need:
   typedef struct packed {
     float_fmt_e fmt;       // where to round
-    logic [4:0] round;     // the same: bit float_fmt_e
+    logic [5:0] round;     // the same: bit float_fmt_e
     logic [7:3] delta;     // between the biases
     logic       odd;
     logic       saturate;
@@ -220,6 +240,8 @@ module weft_nmc_float
   logic [MulStages+1:2]    mul_q;   // of products until they join
   logic [FloatLatency-1:2] valid_q;
   back_t                   back_q  [2:FloatLatency-1];
+  logic [7:0]              bias_to1_q;  // of a product's result, + 1
+  logic [8:0]              bias_of1_q;  // of its factors, the sum
   prod_exp_t               bias2_q, bias3_q;
   back_t                   mul_back_q[2:MulStages+1];
 
@@ -230,8 +252,9 @@ module weft_nmc_float
   function automatic back_t back_of(float_cmd_t cmd);
     back_t x;
     x.fmt = cmd.to_acc ? FmtFp32 : cmd.to;
-    x.round = 5'd1 << x.fmt;
+    x.round = 6'd1 << x.fmt;
     if (Width == 8) {x.round[FmtFp16], x.round[FmtBf16]} = '0;
+    if (!Mul) x.round[FmtE2m1] = 1'b0;
     x.delta = Convert ? 5'((float_bias(cmd.to) - float_bias(cmd.from)) >> 3) : '0;
     if (Mul && cmd.op == FloatMul) x.delta = '0;
     x.odd      = cmd.odd && cmd.to_acc;
@@ -240,15 +263,22 @@ module weft_nmc_float
   endfunction
 
   always_ff @(posedge clk_i) begin
-    cmd1_q    <= cmd_i;
-    back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
-    for (int unsigned i = 3; i < FloatLatency; i++) back_q[i] <= back_q[i-1];
-    mul_back_q[2] <= back_of(cmd1_q);
-    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_back_q[i] <= mul_back_q[i-1];
-    bias2_q <= prod_exp_t'(float_bias(cmd1_q.to)) + prod_exp_t'(1) -
-               prod_exp_t'(float_bias(cmd1_q.use_acc ? FmtFp32 : cmd1_q.from)) -
-               prod_exp_t'(float_bias(cmd1_q.scalar ? FmtFp32 : cmd1_q.from));
-    bias3_q <= bias2_q;
+    // Each only when there is something to take: idle lanes cost nothing to simulate.
+    if (valid_i) begin
+      cmd1_q     <= cmd_i;
+      bias_to1_q <= float_bias(cmd_i.to) + 8'd1;
+      bias_of1_q <= 9'(float_bias(cmd_i.use_acc ? FmtFp32 : cmd_i.from)) +
+                    9'(float_bias(cmd_i.scalar ? FmtFp32 : cmd_i.from));
+    end
+    if (join_in) back_q[2] <= merge ? mul_back_q[MulStages+1] : back_of(cmd1_q);
+    for (int unsigned i = 3; i < FloatLatency; i++) if (valid_q[i-1]) back_q[i] <= back_q[i-1];
+    if (v1_q && mul_in) begin
+      mul_back_q[2] <= back_of(cmd1_q);
+      bias2_q <= prod_exp_t'(bias_to1_q) - prod_exp_t'(bias_of1_q);
+    end
+    for (int unsigned i = 3; i <= MulStages + 1; i++)
+      if (mul_q[i-1]) mul_back_q[i] <= mul_back_q[i-1];
+    if (mul_q[2]) bias3_q <= bias2_q;
     if (rst_i) begin
       v1_q    <= 1'b0;
       mul_q   <= '0;
@@ -323,7 +353,7 @@ module weft_nmc_float
   logic [FracW-1:0] frac7_q  [Lanes];
   exp_t             exp7_q   [Lanes];
   logic             hidden7_q[Lanes];
-  logic [4:0]       up7_q    [Lanes];  // round up there: bit float_fmt_e
+  logic [5:0]       up7_q    [Lanes];  // round up there: bit float_fmt_e
   logic             lost7_q  [Lanes];  // rounded at all
   logic             sign7_q  [Lanes];
   logic [2:0]       top7_q   [Lanes];  // of fp16 and fp8 beyond range: bits 26 to 24
@@ -388,6 +418,7 @@ module weft_nmc_float
       automatic logic [Lanes*32-1:0] res;
       automatic back_t back = back_q[7];
       automatic logic four = back.round[FmtE4m3];
+      automatic logic two = back.round[FmtE2m1];
       automatic logic five = back.round[FmtE5m2] || back.round[FmtFp16];
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
@@ -401,10 +432,13 @@ module weft_nmc_float
              (up7_q[i][FmtE5m2] && frac7_q[i][22:21] == '1)));
         automatic logic over4 = exp7_q[i] > exp_t'(14) || (exp7_q[i] == exp_t'(14) &&
             frac7_q[i][22:21] == '1 && (frac7_q[i][20] || up7_q[i][FmtE4m3]));
-        automatic logic over = (four && over4) || (five && over5);
+        automatic logic over2 = exp7_q[i] > exp_t'(2) ||
+            (exp7_q[i] == exp_t'(2) && frac7_q[i][22] && up7_q[i][FmtE2m1]);
+        automatic logic over = (four && over4) || (five && over5) || (two && over2);
         automatic logic [31:0] word;
         // One up at the last place of the format; the hidden bit makes the exponent the field.
         addend[FracW] = hidden7_q[i];
+        addend[22] = up7_q[i][FmtE2m1];
         addend[20] = up7_q[i][FmtE4m3];
         addend[21] = up7_q[i][FmtE5m2];
         addend[13] = up7_q[i][FmtFp16];
@@ -414,6 +448,7 @@ module weft_nmc_float
         word = {sign7_q[i], 8'(expo), frac};
         if (four) word[30:24] = {expo[3:0], frac[22:20]};
         if (five) word[30:16] = {expo[4:0], frac[22:13]};
+        if (two) word[30:28] = {expo[1:0], frac[22]};
         if (over) word[30:16] = {4'hf, top7_q[i], 8'd0};
         if (four && over && top7_q[i][0]) word[31] = 1'b0;  // the only NaN of e4m3
         res[i*32+:32] = word;
@@ -444,9 +479,10 @@ module weft_nmc_float
         // Without a hidden bit the number is subnormal or zero, and no exponent is left.
         exp7_q[i]    = fixed ? ExpMax : left[ExpW:1];
         hidden7_q[i] = hidden && !fixed;
-        up7_q[i]     = back.round & {5{half && (odd || below) && !back.odd && !fixed}};
+        up7_q[i]     = back.round & {6{half && (odd || below) && !back.odd && !fixed}};
         sign7_q[i]   = sign6_q[i] && !nan6_q[i];
-        // e4m3: 7f, or 7e; others: infinity, NaN, or the largest e5m2.
+        // e4m3: 7f, or 7e; others: infinity, NaN, or the largest e5m2. The largest e2m1 is what all
+        // of them begin with.
         if (back.round[FmtE4m3]) top7_q[i] = {2'b11, !clamp};
         else top7_q[i] = clamp ? 3'b011 : {1'b1, nan6_q[i], 1'b0};
         exact7_q[i] = spec6_q[i] && (nan6_q[i] || !(back.saturate || back.round[FmtE4m3]));
@@ -656,17 +692,28 @@ module weft_nmc_float
       // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
       // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
       automatic logic convert = Convert && cmd_i.op == FloatConvert;
-      automatic float_fmt_e from_b = (Mul && cmd_i.scalar) ? FmtFp32 : cmd_i.from;
+      automatic logic acc_in_a = Width == 32 && !Half;
+      automatic logic late = (Convert || Half) && late_i;
       automatic logic [7:0] lowest = '0;
       if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
         lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
       end
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic val_t a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), cmd_i.from);
-        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), from_b);
+        automatic val_t a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), cmd_i.a_fmt);
+        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), cmd_i.b_fmt);
+        automatic val_t other = fields(other_i[i*32+:32]);
         automatic logic aspec, bspec;
-        if (cmd_i.use_acc) a = '{acc_i[i*32+31], acc_i[i*32+FracW+:ExpW], acc_i[i*32+:FracW]};
+        if (cmd_i.use_acc && !acc_in_a) a = fields(acc_i[i*32+:32]);
+        if (Half && late) begin
+          // What -0 is added to stays what it is.
+          if (!cmd_i.use_acc) a = '{1'b1, '0, '0};
+          b = other;
+        end
+        if (!Half && late) begin
+          a = other;
+          if (Mul) b = fields(factor_i);
+        end
         if (convert) b = '{a.neg, exp_t'(lowest), '0};
         aspec = a.expo == ExpMax;
         bspec = b.expo == ExpMax;
@@ -688,16 +735,20 @@ module weft_nmc_float
   end
 
   always_ff @(posedge clk_i) begin
-    live1_q   <= live_i;
-    live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
-    for (int unsigned i = 3; i <= FloatLatency; i++) live_q[i] <= live_q[i-1];
-    mul_live_q[2] <= live1_q;
-    for (int unsigned i = 3; i <= MulStages + 1; i++) mul_live_q[i] <= mul_live_q[i-1];
+    if (valid_i) live1_q <= live_i;
+    if (join_in) live_q[2] <= merge ? mul_live_q[MulStages+1] : live1_q;
+    for (int unsigned i = 3; i <= FloatLatency; i++) if (valid_q[i-1]) live_q[i] <= live_q[i-1];
+    if (v1_q && mul_in) mul_live_q[2] <= live1_q;
+    for (int unsigned i = 3; i <= MulStages + 1; i++)
+      if (mul_q[i-1]) mul_live_q[i] <= mul_live_q[i-1];
   end
 
   `WEFT_ASSERT(NoCollision, !(merge && v1_q && !mul_in));
   `WEFT_IMPLIES(ServedStep, valid_i, cmd_i.op inside {FloatSum, FloatMax, FloatMin} || (Convert &&
                 (cmd_i.op == FloatConvert || (Mul && cmd_i.op == FloatMul))));
+  `WEFT_IMPLIES(ServedLate, valid_i && late_i, Half ?
+                cmd_i.op == FloatSum && cmd_i.from == FmtFp32 : Convert &&
+                (cmd_i.op == FloatConvert || (cmd_i.op == FloatMul && cmd_i.scalar)));
 
 endmodule
 

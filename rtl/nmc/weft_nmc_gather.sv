@@ -27,6 +27,9 @@ module weft_nmc_gather
     input  wire float_flags_t   flags_i,
     // Beats; err: a source beat was bad. With the job's last one, ends_o, what its steps have
     // raised.
+    // The results alone, in this cycle, valid or not: wherever in a beat they may lie.
+    output logic [  NmcW-1:0]   window_o,
+    // Beats.
     output logic                beat_valid_o,
     output logic [  NmcW-1:0]   beat_data_o,
     output logic                beat_err_o,
@@ -89,18 +92,19 @@ module weft_nmc_gather
     return on;
   endfunction
 
+  assign window_o = gather(tag_i.layout, wide_i, half_i, byte_i);
+
   float_flags_t flags_q;
   wire stays = tag_i.to_acc || tag_i.to_kept;
   assign flags_o = flags_q | flags_i;
 
   always_ff @(posedge clk_i) begin
     if (valid_i && !stays) begin
-      automatic beat_t x = gather(tag_i.layout, wide_i, half_i, byte_i);
       automatic logic [Groups-1:0] on = groups_of(tag_i.layout.result, tag_i.place);
-      if (on == '1) beat_data_o <= x;
+      if (on == '1) beat_data_o <= window_o;
       else begin
         for (int unsigned g = 0; g < Groups; g++) begin
-          if (on[g]) beat_data_o[64*g+:64] <= x[64*g+:64];
+          if (on[g]) beat_data_o[64*g+:64] <= window_o[64*g+:64];
         end
       end
       beat_err_o <= tag_i.err;

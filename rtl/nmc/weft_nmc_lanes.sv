@@ -4,7 +4,9 @@
 // accumulator in which a result may stay for a later step.
 //
 //   wide    32 lanes of every float but fp64, one in each 32-bit word; products if Products
-//   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits; these two only in native steps
+//   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits, in native steps; half also of
+//           32-bit words, before or behind the wide lanes: sums that are then scaled or converted,
+//           sums of products with the scalar
 //   double  8 lanes of fp64, and of conversions from and to it, in the lower 64-bit words
 //   exact   sums without rounding, by Exact: 32 lanes of fp16 and 8 bits, 8 of bf16, in the lower
 //           64-bit words; with accumulators of their own
@@ -52,13 +54,14 @@ module weft_nmc_lanes
     output logic [  NmcW-1:0]   wide_o,
     output logic [  NmcW-1:0]   half_o,
     output logic [2*NmcW-1:0]   byte_o,
+    output mx_scale_t           scale_o,  // of a result for a block
     output float_flags_t        flags_o
 );
 
   // ---- blocks -----------------------------------------------------------------------------------
-  wire in_block = Blocks && valid_i && cmd_i.which inside {LaneBlock, LaneBlockOut};
+  wire in_block = Blocks && valid_i && class_from_block(cmd_i.which);
 
-  logic              block_valid, block_live, block_overflow;
+  logic              block_valid, block_sum, block_stays, block_live, block_overflow;
   float_cmd_t        block_cmd;
   logic [NmcW-1:0]   block_a, block_b;
   logic              block_use_acc;
@@ -68,6 +71,8 @@ module weft_nmc_lanes
     // Beside the conversion, and the read of the accumulator in the cycle ahead of it.
     typedef struct packed {
       float_cmd_t cmd;
+      logic       sum;   // class_sums_first
+      logic       stays;
       logic       live;  // of all lanes
     } beside_t;
     typedef struct packed {
@@ -107,20 +112,32 @@ module weft_nmc_lanes
         .overflow_o(b_overflow)
     );
 
+    logic [MxInLatency-1:1] beside_valid_q;
     always_ff @(posedge clk_i) begin
-      if (in_block) beside_q[0] <= '{cmd: cmd_i.flt, live: wide_live_i[0]};
-      ahead_q[0].index <= index_i;
+      if (in_block) begin
+        beside_q[0] <= '{
+            cmd: cmd_i.flt,
+            sum: class_sums_first(cmd_i.which),
+            stays: cmd_i.to_acc,
+            live: wide_live_i[0]
+        };
+      end
+      if (use_acc_i) ahead_q[0].index <= index_i;
       for (int unsigned i = 1; i < MxInLatency; i++) begin
-        beside_q[i]      <= beside_q[i-1];
-        ahead_q[i].index <= ahead_q[i-1].index;
+        if (beside_valid_q[i]) beside_q[i] <= beside_q[i-1];
+        if (ahead_q[i-1].use_acc) ahead_q[i].index <= ahead_q[i-1].index;
       end
       for (int unsigned i = 0; i < MxInLatency; i++) begin
         ahead_q[i].use_acc <= !rst_i && (i == 0 ? use_acc_i && layout_i.from_block :
                                                   ahead_q[i-1].use_acc);
       end
+      if (rst_i) beside_valid_q <= '0;
+      else beside_valid_q <= {beside_valid_q[MxInLatency-2:1], in_block};
     end
 
     assign block_cmd      = beside_q[MxInLatency-1].cmd;
+    assign block_sum      = beside_q[MxInLatency-1].sum;
+    assign block_stays    = beside_q[MxInLatency-1].stays;
     assign block_live     = beside_q[MxInLatency-1].live;
     assign block_overflow = block_valid && block_live &&
         ((a_overflow && !block_cmd.use_acc) || (b_overflow && b_valid));
@@ -128,6 +145,8 @@ module weft_nmc_lanes
     assign block_index    = ahead_q[MxInLatency-1].index;
   end else begin : gen_no_blocks
     assign block_valid    = 1'b0;
+    assign block_sum      = 1'b0;
+    assign block_stays    = 1'b0;
     assign block_live     = 1'b0;
     assign block_overflow = 1'b0;
     assign block_cmd      = cmd_i.flt;
@@ -137,7 +156,7 @@ module weft_nmc_lanes
     assign block_index    = '0;
   end
 
-  // Flags are due a cycle behind the result.
+  // Flags are due a cycle behind the sum.
   logic [FloatLatency+1:0] overflow_q;
   always_ff @(posedge clk_i) begin
     if (rst_i) overflow_q <= '0;
@@ -145,13 +164,14 @@ module weft_nmc_lanes
   end
 
   // ---- operands ---------------------------------------------------------------------------------
-  // Of a product with the scalar b is the scalar, in every word of the width that the lanes want.
-  logic [NmcW-1:0] wide_acc, half_acc, kept;
+  // Of a product of floats with the scalar b is the scalar, in every word of the width that the
+  // lanes want; integers have a port of their own for it.
+  logic [NmcW-1:0] wide_acc, half_acc;
+  logic [NmcW/2-1:0] kept;
   logic [2*NmcW-1:0] byte_acc;
-  wire words64 = cmd_i.which inside {LaneDouble, LaneDoubleMul} ||
-                 (cmd_i.which == LaneInt && (tag_i.layout.from == 2'd3 || tag_i.layout.to == 2'd3));
+  wire words64 = cmd_i.which inside {LaneDouble, LaneDoubleMul};
   wire [63:0] scalar = {words64 ? scalar_i[63:32] : scalar_i[31:0], scalar_i[31:0]};
-  wire use_scalar = Products && ((cmd_i.which == LaneInt) ? cmd_i.num.scalar : cmd_i.flt.scalar);
+  wire use_scalar = Products && cmd_i.which != LaneInt && cmd_i.flt.scalar;
 
   typedef enum logic [1:0] {
     FromWindow,
@@ -169,40 +189,198 @@ module weft_nmc_lanes
   end
 
   wire plain = valid_i && !in_block;
+  wire stays = cmd_i.to_acc && class_sums_first(cmd_i.which);
+  wire sums_first = (plain && class_sums_first(cmd_i.which)) || (block_valid && block_sum);
+  wire first_stays = block_valid ? block_stays : stays;
+  wire muls_first = Products && plain && cmd_i.which == LaneMulSum;
+  wire parts = plain && tag_i.layout.parts;
   logic [NmcW-1:0] a_q, b_q;
+  logic [Words-1:0][15:0] half_a_q, half_b_q;  // upper halves of the half lanes' words
+  logic [63:0] scalar_q;
   lane_cmd_t cmd_q;
+  float_cmd_t wide_cmd_q, half_cmd_q;
   logic int_q, wide_q, half_q, byte_q, double_q;
   logic [Words-1:0] wide_live_q, half_live_q;
   logic [2*Words-1:0] byte_live_q;
+  // The next one of the queue of those that a first array has seen; see below.
+  logic wide_next, half_next;
+  float_cmd_t next_cmd;
+  logic [Words-1:0] next_live;
 
   always_ff @(posedge clk_i) begin
     if (plain || block_valid) begin
+      automatic logic [NmcW-1:0] a, b;
       unique case (a_from)
-        FromAcc:   a_q <= wide_acc;
-        FromBlock: a_q <= block_a;
-        default:   a_q <= spread(a_i, tag_i.layout);
+        FromAcc:   a = wide_acc;
+        FromBlock: a = block_a;
+        default:   a = spread(a_i, tag_i.layout);
       endcase
       unique case (b_from)
-        FromScalar: b_q <= {NmcW / 64{scalar}};
-        FromAcc:    b_q <= kept;
-        FromBlock:  b_q <= block_b;
-        default:    b_q <= spread(b_i, tag_i.layout);
+        FromScalar: b = {NmcW / 64{scalar}};
+        FromAcc:    b = {b_i[NmcW-1:NmcW/2], kept};
+        FromBlock:  b = block_b;
+        default:    b = spread(b_i, tag_i.layout);
       endcase
+      a_q         <= a;
+      b_q         <= b;
+      scalar_q    <= scalar_i;
       cmd_q       <= cmd_i;
-      if (block_valid) cmd_q.flt <= block_cmd;
-      wide_live_q <= block_valid ? {Words{block_live}} : wide_live_i;
-      half_live_q <= half_live_i;
       byte_live_q <= byte_live_i;
+      // Of parts the half lanes have the lower half of each word.
+      if (parts || sums_first) begin
+        for (int unsigned i = 0; i < Words; i++) begin
+          half_a_q[i] <= parts ? a_i[32*i+:16] : a[32*i+16+:16];
+          half_b_q[i] <= parts ? b_i[32*i+:16] : b[32*i+16+:16];
+        end
+      end
+    end
+    if (plain || block_valid || wide_next) begin
+      wide_cmd_q  <= wide_next ? next_cmd : block_valid ? block_cmd : cmd_i.flt;
+      wide_live_q <= wide_next ? next_live : block_valid ? {Words{block_live}} : wide_live_i;
+    end
+    if (parts || sums_first || half_next) begin
+      half_cmd_q  <= half_next ? next_cmd : block_valid ? block_cmd : cmd_i.flt;
+      half_live_q <= half_next ? next_live : block_valid ? {Words{block_live}} :
+                     parts ? half_live_i : wide_live_i;
     end
     if (rst_i) begin
       {int_q, wide_q, half_q, byte_q, double_q} <= '0;
     end else begin
-      int_q    <= valid_i && cmd_i.which == LaneInt;
-      wide_q   <= block_valid || (valid_i && cmd_i.which inside {LaneFloat, LaneMul, LaneFloatOut});
-      half_q   <= valid_i && tag_i.layout.parts;
-      byte_q   <= valid_i && tag_i.layout.parts && tag_i.layout.from == 2'd0;
-      double_q <= valid_i && cmd_i.which inside {LaneDouble, LaneDoubleMul};
+      int_q    <= plain && cmd_i.which == LaneInt;
+      wide_q   <= wide_next || (block_valid && !block_sum) || muls_first ||
+                  (plain && cmd_i.which inside {LaneFloat, LaneMul});
+      half_q   <= half_next || parts || sums_first;
+      byte_q   <= parts && tag_i.layout.from == 2'd0;
+      double_q <= plain && cmd_i.which inside {LaneDouble, LaneDoubleMul};
     end
+  end
+
+  // ---- chains -----------------------------------------------------------------------------------
+  // What a step needs for its second array waits in a queue. Marks run beside the first one, one
+  // line for each order: index i is set in the cycle i + 1 behind the step's turn to choose its
+  // operands. Chained steps of different classes are never inside together; see weft_nmc_seq.
+  //
+  // What goes to the accumulator has no second array: it stays where the first one has it.
+  typedef struct packed {
+    float_cmd_t        cmd;
+    logic [31:0]       scalar;
+    logic [Words-1:0]  live;
+    logic [ChunkW-1:0] index;
+  } late_t;
+
+  logic [SumFirst:0] sums_q;
+  logic [FloatLatency+1:0] stays_q;
+  logic stay_room, stay_here;
+  logic [ChunkW-1:0] stay_index;
+  logic [MulFirst+FloatLatency+1:0] muls_q;
+  late_t late_head;
+  logic [31:0] late_scalar_q;
+  logic late_room, late_here;
+  wire late_take = wide_next || half_next;
+  assign wide_next = sums_q[SumFirst-1];
+  assign half_next = muls_q[MulFirst-1];
+  assign next_cmd  = late_head.cmd;
+  assign next_live = late_head.live;
+  wire wide_late = sums_q[SumFirst];
+  wire half_late = muls_q[MulFirst];
+  wire chained = valid_i && !stays &&
+      (class_sums_first(cmd_i.which) || cmd_i.which == LaneMulSum);
+  lane_class_e chain_q;  // of all chained steps inside
+  wire chain_blocks = Blocks && chain_q inside {LaneFloatOut, LaneBlockOut};
+
+  weft_fifo #(
+      .data_t(late_t),
+      .Depth (32)
+  ) u_late (
+      .clk_i,
+      .rst_i,
+      .s_valid_i(chained),
+      .s_ready_o(late_room),
+      .s_data_i ('{
+          cmd: cmd_i.next,
+          scalar: scalar_i[31:0],
+          live: wide_live_i,
+          index: tag_i.index
+      }),
+      .m_valid_o(late_here),
+      .m_ready_i(late_take),
+      .m_data_o (late_head),
+      .count_o  ()
+  );
+
+  weft_fifo #(
+      .data_t(logic [ChunkW-1:0]),
+      .Depth (16)
+  ) u_stays (
+      .clk_i,
+      .rst_i,
+      .s_valid_i(valid_i && stays),
+      .s_ready_o(stay_room),
+      .s_data_i (tag_i.index),
+      .m_valid_o(stay_here),
+      .m_ready_i(stays_q[FloatLatency]),
+      .m_data_o (stay_index),
+      .count_o  ()
+  );
+
+  // Sums on their way to the wide lanes.
+  logic [NmcW-1:0] between_q[MxScaleLatency];
+  always_ff @(posedge clk_i) begin
+    if (wide_next) late_scalar_q <= late_head.scalar;
+    if (chained || (valid_i && stays)) chain_q <= cmd_i.which;
+    for (int unsigned i = MxScaleLatency - 1; i > 0; i--)
+      if (sums_q[FloatLatency+i]) between_q[i] <= between_q[i-1];
+    if (sums_q[FloatLatency]) between_q[0] <= half_o;
+    if (rst_i) begin
+      sums_q  <= '0;
+      stays_q <= '0;
+      muls_q  <= '0;
+    end else begin
+      sums_q  <= {sums_q[SumFirst-1:0], sums_first && !first_stays};
+      stays_q <= {stays_q[FloatLatency:0], sums_first && first_stays};
+      muls_q  <= {muls_q[MulFirst+FloatLatency:0], muls_first};
+    end
+  end
+
+  logic [31:0] block_factor;
+  wire [31:0] factor = chain_blocks ? block_factor : late_scalar_q;
+  wire wide_is_sum = !muls_q[MulFirst];  // what the wide lanes show is a result
+  wire half_is_sum = muls_q[MulFirst+FloatLatency];
+
+  if (Blocks) begin : gen_scale
+    mx_scale_t scale;
+    logic      scale_room, scale_here;
+
+    weft_nmc_mx_scale u_scale (
+        .clk_i,
+        .rst_i,
+        .valid_i (sums_q[FloatLatency] && chain_blocks),
+        .fmt_i   (late_head.cmd.to),
+        .values_i(half_o),
+        .scale_o (scale),
+        .factor_o(block_factor)
+    );
+
+    weft_fifo #(
+        .data_t(mx_scale_t),
+        .Depth (16)
+    ) u_scales (
+        .clk_i,
+        .rst_i,
+        .s_valid_i(wide_late && chain_blocks),
+        .s_ready_o(scale_room),
+        .s_data_i (scale),
+        .m_valid_o(scale_here),
+        .m_ready_i(valid_o && tag_o.layout.to_block && !tag_o.to_acc),
+        .m_data_o (scale_o),
+        .count_o  ()
+    );
+
+    `WEFT_IMPLIES(ScaleHasRoom, wide_late && chain_blocks, scale_room);
+    `WEFT_IMPLIES(BlockHasScale, valid_o && tag_o.layout.to_block && !tag_o.to_acc, scale_here);
+  end else begin : gen_no_scale
+    assign block_factor = '0;
+    assign scale_o      = '0;
   end
 
   // ---- lanes ------------------------------------------------------------------------------------
@@ -213,7 +391,12 @@ module weft_nmc_lanes
   logic [Doubles-1:0] double_live;
   float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags, block_flags;
 
+  logic [NmcW-1:0] half_a, half_b;
   always_comb begin
+    for (int unsigned i = 0; i < Words; i++) begin
+      half_a[32*i+:32] = {half_a_q[i], a_q[32*i+:16]};
+      half_b[32*i+:32] = {half_b_q[i], b_q[32*i+:16]};
+    end
     for (int unsigned i = 0; i < Doubles; i++) double_live[i] = wide_live_q[2*i];
   end
 
@@ -225,11 +408,14 @@ module weft_nmc_lanes
       .clk_i,
       .rst_i,
       .valid_i (wide_q),
-      .cmd_i   (cmd_q.flt),
+      .cmd_i   (wide_cmd_q),
+      .late_i  (wide_late),
       .live_i  (wide_live_q),
       .a_i     (a_q),
       .b_i     (b_q),
-      .acc_i   (a_q),
+      .acc_i   ('0),
+      .other_i (between_q[MxScaleLatency-1]),
+      .factor_i(factor),
       .valid_o (float_valid),
       .res_o   (float_res),
       .flags_o (wide_flags)
@@ -237,17 +423,20 @@ module weft_nmc_lanes
 
   weft_nmc_float #(
       .Lanes(Words),
-      .Width(16),
-      .Pitch(32)
+      .Width(32),
+      .Half (1'b1)
   ) u_half (
       .clk_i,
       .rst_i,
       .valid_i (half_q),
-      .cmd_i   (cmd_q.flt),
+      .cmd_i   (half_cmd_q),
+      .late_i  (half_late),
       .live_i  (half_live_q),
-      .a_i     (a_q),
-      .b_i     (b_q),
+      .a_i     (half_a),
+      .b_i     (half_b),
       .acc_i   (half_acc),
+      .other_i (float_res),
+      .factor_i('0),
       .valid_o (half_valid),
       .res_o   (half_o),
       .flags_o (half_flags)
@@ -262,10 +451,13 @@ module weft_nmc_lanes
       .rst_i,
       .valid_i (byte_q),
       .cmd_i   (cmd_q.flt),
+      .late_i  (1'b0),
       .live_i  (byte_live_q),
       .a_i     (a_q),
       .b_i     (b_q),
       .acc_i   (byte_acc),
+      .other_i ('0),
+      .factor_i('0),
       .valid_o (byte_valid),
       .res_o   (byte_o),
       .flags_o (byte_flags)
@@ -282,7 +474,6 @@ module weft_nmc_lanes
       .live_i  (double_live),
       .a_i     (a_q[64*Doubles-1:0]),
       .b_i     (b_q[64*Doubles-1:0]),
-      .acc_i   (a_q[64*Doubles-1:0]),
       .valid_o (double_valid),
       .res_o   (double_res),
       .flags_o (double_flags)
@@ -296,10 +487,10 @@ module weft_nmc_lanes
       .rst_i,
       .valid_i   (int_q),
       .cmd_i     (cmd_q.num),
+      .scalar_i  (scalar_q),
       .live_i    (wide_live_q),
       .a_i       (a_q),
       .b_i       (b_q),
-      .acc_i     (a_q),
       .valid_o   (int_valid),
       .res_o     (int_res),
       .overflow_o(int_overflow)
@@ -367,18 +558,70 @@ module weft_nmc_lanes
     assign {broad_valid, broad_res, broad_flags} = '0;
   end
 
-  assign valid_o = float_valid || double_valid || int_valid || exact_valid || broad_valid;
+  wire wide_valid = float_valid && wide_is_sum;
+  wire sum_valid = half_valid && half_is_sum;
+  assign valid_o = wide_valid || sum_valid || double_valid || int_valid || exact_valid ||
+                   broad_valid;
   assign int_flags = '{overflow: int_overflow, default: 1'b0};
   assign block_flags = '{
       overflow: overflow_q[FloatLatency+1],
       inexact: overflow_q[FloatLatency+1],
       default: 1'b0
   };
-  assign flags_o = wide_flags | half_flags | byte_flags | double_flags | int_flags | block_flags |
-                   exact_flags | broad_flags;
+
+  // Flags of the first array of a chain wait for those of the second one, which come SecondMul
+  // cycles behind them, or SecondSum, or SecondTo; those of what stays for such a step.
+  localparam int unsigned SecondMul = MxScaleLatency + FloatMulLatency;
+  localparam int unsigned SecondTo = MxScaleLatency + FloatLatency;
+  localparam int unsigned SecondSum = FloatLatency;
+  float_flags_t [SecondMul-1:0] first_flags_q;
+  float_flags_t stayed_flags_q, of_wide;
+  wire float_flags_t first_flags = half_flags | block_flags | stayed_flags_q;
+  wire first_is_sum = sums_q[FloatLatency+1];
+  wire first_stayed = stays_q[FloatLatency+1];
+  wire first_is_mul = muls_q[MulFirst+1];
+
+  // Clamping a number is no overflow of a block, an infinity in it is; see weft_nmc_mx_scale.
+  logic      block_q, spill_q;
+  mx_scale_t scale_q;
+  always_comb begin
+    of_wide = wide_flags;
+    if (Blocks && block_q) begin
+      of_wide.overflow = scale_q.infinite && !spill_q;
+      of_wide.inexact  = scale_q.none ? scale_q.infinite && !spill_q : wide_flags.inexact;
+    end
+    flags_o = first_flags_q[SecondMul-1] | byte_flags | double_flags | int_flags | exact_flags |
+              broad_flags;
+    if (!first_is_mul) flags_o = flags_o | of_wide;
+    if (!first_is_sum && !first_stayed) flags_o = flags_o | half_flags | block_flags;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (valid_o) begin
+      scale_q <= scale_o;
+      spill_q <= tag_o.spill;
+    end
+    if (rst_i) begin
+      block_q <= 1'b0;
+      first_flags_q <= '0;
+      stayed_flags_q <= '0;
+    end else begin
+      block_q <= valid_o && tag_o.layout.to_block && !tag_o.to_acc;
+      first_flags_q <= first_flags_q << $bits(float_flags_t);
+      if (first_is_sum) begin
+        if (chain_q inside {LaneSumTo, LaneBlockTo})
+          first_flags_q[SecondMul-SecondTo] <= first_flags;
+        else first_flags_q[0] <= first_flags;
+      end
+      if (first_is_sum) stayed_flags_q <= '0;
+      else if (first_stayed) stayed_flags_q <= first_flags;
+      if (first_is_mul) first_flags_q[SecondMul-SecondSum] <= wide_flags;
+    end
+  end
 
   always_comb begin
     wide_o = float_valid ? float_res : int_res;
+    if (Products && half_is_sum) wide_o = half_o;
     // What lies in eight words is shown twice, for the sake of gather.
     if (double_valid) wide_o = {2{double_res}};
     if (exact_valid) begin
@@ -402,7 +645,7 @@ module weft_nmc_lanes
   ) u_tags (
       .clk_i,
       .rst_i,
-      .s_valid_i(valid_i),
+      .s_valid_i(valid_i && !stays),
       .s_ready_o(tag_room),
       .s_data_i (tag_i),
       .m_valid_o(tag_next),
@@ -417,6 +660,13 @@ module weft_nmc_lanes
     else tag_here <= tag_take || (tag_here && !valid_o);
   end
 
+  // Steps of blocks ask later than others, and fill words.
+  nmc_layout_t acc_layout;
+  always_comb begin
+    acc_layout = layout_i;
+    if (block_use_acc) {acc_layout.shape, acc_layout.parts} = {Wide32, 1'b0};
+  end
+
   weft_nmc_acc #(
       .Products(Products)
   ) u_acc (
@@ -424,8 +674,12 @@ module weft_nmc_lanes
       .rst_i,
       .use_acc_i((use_acc_i && !layout_i.from_block) || block_use_acc),
       .use_kept_i,
-      .layout_i,
+      .layout_i(acc_layout),
       .index_i(block_use_acc ? block_index : index_i),
+      .late_i (muls_q[MulFirst-1] && late_head.cmd.use_acc),
+      .late_index_i(late_head.index),
+      .stay_i (stays_q[FloatLatency]),
+      .stay_index_i(stay_index),
       .wide_o (wide_acc),
       .half_o (half_acc),
       .byte_o (byte_acc),
@@ -438,11 +692,18 @@ module weft_nmc_lanes
   );
 
   `WEFT_ASSERT(OneStepToTheLanes, !(plain && block_valid));
-  `WEFT_ASSERT(NoCollision, $onehot0({float_valid, double_valid, int_valid, exact_valid,
+  `WEFT_ASSERT(NoCollision, $onehot0({wide_valid, sum_valid, double_valid, int_valid, exact_valid,
                broad_valid}));
+  `WEFT_ASSERT(OneStepToWide, !wide_next || !((block_valid && !block_sum) || muls_first ||
+               (plain && cmd_i.which inside {LaneFloat, LaneMul})));
+  `WEFT_ASSERT(OneStepToHalf, !(half_next && (parts || sums_first)));
+  `WEFT_IMPLIES(LateHasRoom, chained, late_room);
+  `WEFT_IMPLIES(LateIsHere, late_take, late_here);
+  `WEFT_IMPLIES(StayHasRoom, valid_i && stays, stay_room);
+  `WEFT_IMPLIES(StayIsHere, stays_q[FloatLatency], stay_here);
   `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
   `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);
-  `WEFT_IMPLIES(SmallOnesTogether, half_valid || byte_valid, float_valid);
+  `WEFT_IMPLIES(SmallOnesTogether, byte_valid, half_valid && wide_valid);
 
 endmodule
 

@@ -7,9 +7,13 @@
 // accumulator, go by chunks of ChunkSteps steps, and each chunk by the index of the sources:
 //
 //   fold         s0 op s1,  acc op s2, ...  acc op s(K-1)
-//   premul_sum   c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...      (c: the scalar)
-//   and last     acc x c for avg, and premul_sum of integers, which wrap;
-//                a conversion where the last step could not round to the type
+//   premul_sum   c x s0,  acc + c x s1,  acc + c x s2, ...                    (c: the scalar)
+//   ... in fp64  c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...
+//
+// What the last one of these makes is scaled for avg, converted where it could not be rounded to
+// the type, or becomes a block in the same step, by a second array of lanes. In fp64, and for
+// conversions behind premul_sum, there is one pass more: the accumulator times c, or alone. A
+// premul_sum of integers, which wrap, is a fold whose last step scales what comes out.
 //
 // Where a chunk of full length would leave less than half of one, it is half as long: a short last
 // chunk would wait for the lanes in every pass. A chunk of blocks counts as many bytes as they have
@@ -43,7 +47,7 @@ module weft_nmc_pass
     PassOne,    // of one source: a copy, a conversion, a product with the scalar
     PassFirst,  // sources 0 and 1
     PassNext,   // accumulator and source k
-    PassScale,  // scalar and source k
+    PassScale,  // scalar and source k, added to the accumulator but in fp64
     PassAdd,    // accumulator and the product kept by PassScale
     PassTail    // accumulator and scalar, or alone
   } kind_e;
@@ -98,7 +102,10 @@ module weft_nmc_pass
   wire ready_to_aim = job_valid_i && (cut_q || !chunked);
   wire from_block = job_i.layout.from_block;
   wire half_bytes = job_i.layout.mx == MxE2m1;  // elements of a block
-  wire span_t block_chunk = half_bytes ? span_t'(ChunkSteps * 17) : span_t'(ChunkSteps * 33);
+  // Bytes of a chunk of blocks, of 17 or 33.
+  localparam span_t Chunk17 = span_t'(ChunkSteps * 17);
+  localparam span_t Chunk33 = span_t'(ChunkSteps * 33);
+  wire span_t block_chunk = half_bytes ? Chunk17 : Chunk33;
   wire span_t full = from_block ? block_chunk : span_t'(ChunkSteps) << job_i.layout.window;
   wire span_t half = full >> 1;
   wire span_t both = !from_block ? full | half :
@@ -106,6 +113,12 @@ module weft_nmc_pass
   logic  ends_q, halved;  // the chunk is the job's last, half as long as others
   wire last_chunk = !chunked || ends_q;
   wire span_t chunk_bytes = halved ? half : full;
+  // Less one, without a carry chain: tables, and powers of two.
+  wire span_t block_m1 = halved ? (half_bytes ? (Chunk17 >> 1) - 1'b1 : (Chunk33 >> 1) - 1'b1) :
+                                  (half_bytes ? Chunk17 - 1'b1 : Chunk33 - 1'b1);
+  wire span_t masks = ~(span_t'('1) << job_i.layout.window);
+  wire span_t plain_m1 = halved ? {masks[SpanW-5:0], 4'hf} : {masks[SpanW-6:0], 5'h1f};
+  wire span_t chunk_m1 = from_block ? block_m1 : plain_m1;
   // Chunks of blocks have so many bytes beyond whole beats: a scale a step. Others have none.
   wire offs_t place = head_q ? job_i.place : place_q;
   wire offs_t chunk_scales = !job_i.layout.to_block ? '0 :
@@ -116,7 +129,7 @@ module weft_nmc_pass
   wire addr_t base_k = own_k ? job_i.at0 : job_i.at_next + offs_q;
   wire own_0 = takes_k ? job_i.own == '0 : own_k;
   wire addr_t base_a = own_0 ? job_i.at0 : takes_k ? job_i.at1 : job_i.at_next + offs_q;
-  wire folds = kind == PassFirst || kind == PassNext || kind == PassAdd || kind == PassOne;
+  wire folds = kind != PassTail && (kind != PassScale || !recipe.fp64);
   wire folded = kind == PassTail || (folds && last_source);
 
   // ---- StGive: sizes ----------------------------------------------------------------------------
@@ -192,52 +205,86 @@ module weft_nmc_pass
   function automatic float_cmd_t float_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
     float_fmt_e widest;
+    logic scales, second;
     widest          = recipe.fp64 ? FmtFp64 : FmtFp32;
+    scales          = ends_fold && (recipe.scale || recipe.to_block);
+    second          = emits && recipe.second;
     x.op            = float_op(what);
     x.from          = recipe.from;
     if (what == PassAdd || (what == PassTail && recipe.premul)) x.from = widest;
     x.to            = recipe.to;
-    if (!emits) x.to = (x.op == FloatMul || (recipe.scale && ends_fold)) ? widest : x.from;
+    if (!emits || second) x.to = (x.op == FloatMul || scales) ? widest : x.from;
     x.propagate_nan = recipe.propagate_nan;
     x.saturate      = recipe.saturate;
     x.use_acc       = what == PassNext || what == PassAdd || what == PassTail;
     x.scalar        = x.op == FloatMul && recipe.fold != IntMul;
-    x.to_acc        = !emits;
-    x.odd           = !emits && ends_fold && !recipe.scale;
+    x.to_acc        = !emits || second;
+    x.odd           = x.to_acc && ends_fold && !scales;
+    if (what == PassScale && !recipe.fp64) {x.to, x.to_acc, x.odd} = {FmtFp32, 1'b1, 1'b0};
+    x.a_fmt         = x.use_acc ? FmtFp32 : x.from;
+    x.b_fmt         = x.scalar ? FmtFp32 : x.from;
+    return x;
+  endfunction
+
+  // Of the second array: sums of products, or whatever becomes of a sum.
+  function automatic float_cmd_t second_cmd(kind_e what, logic emits, logic ends_fold);
+    float_cmd_t x;
+    logic scales;
+    scales          = recipe.scale || recipe.to_block;
+    x               = '0;
+    x.to            = recipe.to;
+    x.saturate      = recipe.saturate || recipe.to_block;
+    if (what == PassScale) begin
+      x.op      = FloatSum;
+      x.from    = FmtFp32;
+      x.use_acc = source_q != '0;
+      x.to_acc  = !emits;
+      x.odd     = !emits && ends_fold;
+      if (!emits) x.to = FmtFp32;
+    end else begin
+      x.op     = scales ? FloatMul : FloatConvert;
+      x.from   = scales ? FmtFp32 : recipe.from;
+      x.scalar = scales;
+    end
     return x;
   endfunction
 
   function automatic int_cmd_t int_cmd(kind_e what, logic emits);
     int_cmd_t x;
     x.op       = recipe.fold;
-    if (what == PassOne || what == PassTail) x.op = recipe.scale ? IntMul : IntCopy;
+    if (what == PassOne) x.op = IntCopy;
     x.from     = recipe.int_from;
     x.to       = recipe.int_to;
     x.wide     = job_i.layout.shape != Native;
     x.saturate = recipe.saturate;
-    x.use_acc  = what == PassNext || what == PassTail;
-    x.scalar   = recipe.scale && x.op == IntMul;
+    x.use_acc  = what == PassNext;
+    x.scalar   = recipe.scale && !recipe.fp && emits;
     x.to_acc   = !emits;
     return x;
   endfunction
 
-  function automatic lane_class_e class_of(float_op_e op);
-    if (from_block) return job_i.layout.to_block ? LaneBlockOut : LaneBlock;
-    if (job_i.layout.to_block) return LaneFloatOut;
+  // All steps of a job with a second array go the same way, those to the accumulator half of it.
+  function automatic lane_class_e class_of(kind_e what, float_op_e op);
+    if (from_block)
+      return !recipe.second ? LaneBlock : recipe.to_block ? LaneBlockOut : LaneBlockTo;
     if (recipe.copy || !recipe.fp) return LaneInt;
     if (recipe.exact) return LaneExact;
-    if (op == FloatMul) return recipe.fp64 ? LaneDoubleMul : LaneMul;
-    return recipe.fp64 ? LaneDouble : LaneFloat;
+    if (recipe.second)
+      return recipe.to_block ? LaneFloatOut : recipe.scale ? LaneSumMul : LaneSumTo;
+    if (recipe.fp64) return (op == FloatMul) ? LaneDoubleMul : LaneDouble;
+    if (what == PassScale) return LaneMulSum;
+    return (op == FloatMul) ? LaneMul : LaneFloat;
   endfunction
 
   function automatic lane_cmd_t cmd_of(kind_e what, logic emits, logic ends_fold);
     lane_cmd_t x;
     x.flt      = float_cmd(what, emits, ends_fold);
+    x.next     = second_cmd(what, emits, ends_fold);
     x.num      = int_cmd(what, emits);
-    x.which    = class_of(x.flt.op);
+    x.which    = class_of(what, x.flt.op);
     x.use_acc  = x.flt.use_acc;
     x.use_kept = what == PassAdd;
-    x.to_kept  = what == PassScale && source_q != '0;
+    x.to_kept  = what == PassScale && recipe.fp64 && source_q != '0;
     x.to_acc   = !emits && !x.to_kept;
     return x;
   endfunction
@@ -248,6 +295,8 @@ module weft_nmc_pass
 
   wire steps_t steps_m1 = from_block ? steps_t'(blocks_m1_q) :
       steps_t'(bytes_m1_q >> job_i.layout.window);
+  // One more, or two: in one carry chain.
+  wire [$bits(steps_t):0] steps_sum = {steps_m1, 1'b1} + {steps_t'(spills), 1'b1};
   wire lane_cmd_t cmd = cmd_of(kind_q, emits, folded_q);
 
   assign pass_valid_o = state_q == StGive;
@@ -258,7 +307,10 @@ module weft_nmc_pass
       layout: job_i.layout,
       a: turn_of(uses_a, at_a_q[OffsW-1:0]),
       b: turn_of(uses_b, at_b_q[OffsW-1:0]),
-      steps: spills ? steps_m1 + steps_t'(2) : steps_m1 + 1'b1,
+      later: lane_later(cmd.which),
+      late: class_is_late(cmd.which),
+      acc_wait: emits ? '0 : lane_acc_wait(cmd.which, !folded_q),
+      steps: steps_sum[$bits(steps_t):1],
       single: single,
       lo: lead,
       hi: from_block ? '1 : last_byte,
@@ -272,15 +324,15 @@ module weft_nmc_pass
   kind_e next_kind;
   always_comb begin
     unique case (kind_q)
-      PassScale: next_kind = (source_q == '0) ? PassScale : PassAdd;
+      PassScale: next_kind = (source_q == '0 || !recipe.fp64) ? PassScale : PassAdd;
       PassAdd:   next_kind = PassScale;
       default:   next_kind = PassNext;
     endcase
     if (folded_q) next_kind = PassTail;
     if (ends_chunk_q) next_kind = first_kind(one, recipe.premul);
   end
-  // A product is added before the next source comes.
-  wire moves_on = kind_q != PassScale || source_q == '0;
+  // In fp64 a product is added before the next source comes.
+  wire moves_on = kind_q != PassScale || source_q == '0 || !recipe.fp64;
   wire give = pass_valid_o && pass_ready_i;
 
   assign job_ready_o = give && ends_chunk_q && last_chunk_q;
@@ -296,7 +348,7 @@ module weft_nmc_pass
       own_q        <= own_k;
       at_a_q       <= base_a + addr_t'(chunk_q);
       at_b_q       <= base_k + addr_t'(chunk_q);
-      bytes_m1_q   <= !chunked ? job_i.span_m1 : last_chunk ? left_m1_q : chunk_bytes - 1'b1;
+      bytes_m1_q   <= !chunked ? job_i.span_m1 : last_chunk ? left_m1_q : chunk_m1;
       blocks_m1_q  <= !chunked ? job_i.blocks_m1 : last_chunk ? left_blocks_m1_q :
                       halved ? blocks_t'(ChunkSteps / 2 - 1) : blocks_t'(ChunkSteps - 1);
       next_chunk_q <= last_chunk ? '0 : chunk_q + chunk_bytes;

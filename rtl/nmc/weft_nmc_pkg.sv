@@ -28,7 +28,8 @@ package weft_nmc_pkg;
     FmtFp16 = 3'd2,
     FmtE5m2 = 3'd3,
     FmtE4m3 = 3'd4,
-    FmtFp64 = 3'd5   // only in weft_nmc_double
+    FmtE2m1 = 3'd5,  // of blocks: only the result of a product, with saturate
+    FmtFp64 = 3'd6   // only in weft_nmc_double
   } float_fmt_e;
 
   typedef enum logic [2:0] {
@@ -42,6 +43,8 @@ package weft_nmc_pkg;
   // One step; weft_nmc_float says which combinations there are. Where it says 24 bits and fp32, it
   // is 53 and fp64 in weft_nmc_double.
   typedef struct packed {
+    float_fmt_e a_fmt;          // how operands lie in their words: `from`, or fp32 of accumulators
+    float_fmt_e b_fmt;          // and scalars; not looked at in fp64
     float_op_e  op;
     float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
     float_fmt_e to;             // of the result; with to_acc the layout of the accumulator
@@ -65,7 +68,7 @@ package weft_nmc_pkg;
   localparam int unsigned DoubleLatency = 10;
   localparam int unsigned DoubleMulLatency = 16;
 
-  // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7.
+  // Exponent fields: 8 bits, bias 127; 5 bits, bias 15; e4m3: 4 bits, bias 7; e2m1: 2 bits, bias 1.
   function automatic logic float_exp5(float_fmt_e fmt);
     return fmt == FmtFp16 || fmt == FmtE5m2;
   endfunction
@@ -73,11 +76,11 @@ package weft_nmc_pkg;
     return fmt == FmtFp32 || fmt == FmtBf16;
   endfunction
   function automatic logic [7:0] float_bias(float_fmt_e fmt);
-    return fmt == FmtE4m3 ? 8'd7 : float_exp5(fmt) ? 8'd15 : 8'd127;
+    return fmt == FmtE2m1 ? 8'd1 : fmt == FmtE4m3 ? 8'd7 : float_exp5(fmt) ? 8'd15 : 8'd127;
   endfunction
 
   // Whether the last step of a sum, maximum or minimum of `from` cannot round to `to`, whose
-  // exponents reach less far: it goes to the accumulator (with odd), and a conversion follows.
+  // exponents reach less far: it is rounded to odd, and a conversion follows.
   function automatic logic float_needs_convert(float_fmt_e from, float_fmt_e to);
     if (to == FmtFp64) return 1'b0;
     return from == FmtFp64 || (float_exp8(from) && !float_exp8(to)) ||
@@ -112,7 +115,7 @@ package weft_nmc_pkg;
     logic      wide;      // an element in each 32- or 64-bit word; else whole beats, to = from
     logic      saturate;  // clamp what `to` does not have
     logic      use_acc;   // operand a is the accumulator
-    logic      scalar;    // operand b is the scalar, of the width of the accumulator
+    logic      scalar;    // what comes out is multiplied by the scalar (not with IntMul)
     logic      to_acc;    // the result goes to the accumulator: not converted
   } int_cmd_t;
 
@@ -128,9 +131,16 @@ package weft_nmc_pkg;
     MxE2m1 = 2'd2
   } mx_fmt_e;
 
-  localparam int unsigned MxInLatency = 3;   // of weft_nmc_mx_in, weft_nmc_mx_out
-  localparam int unsigned MxOutLatency = 9;
+  localparam int unsigned MxInLatency = 3;    // of weft_nmc_mx_in
+  localparam int unsigned MxScaleLatency = 4;  // of weft_nmc_mx_scale
   localparam int unsigned MxPackLatency = 2;  // of weft_nmc_mx_pack, for blocks
+
+  // What the numbers of a block are divided by, and what else they tell.
+  typedef struct packed {
+    logic       infinite;  // there is an infinity
+    logic       none;      // MXFP4 that must be all NaN
+    logic [7:0] scale;
+  } mx_scale_t;
 
   function automatic logic [7:0] mx_bytes(mx_fmt_e fmt);
     return (fmt == MxE2m1) ? 8'd17 : 8'd33;
@@ -218,7 +228,8 @@ package weft_nmc_pkg;
     return ((place | mask) ^ step) == '1;
   endfunction
 
-  // Which lanes take a step, with what latency.
+  // Which lanes take a step, with what latency. The last six are chains of two arrays of float
+  // lanes, one behind the other.
   typedef enum logic [3:0] {
     LaneInt       = 4'd0,  // integers, and copies of bits
     LaneFloat     = 4'd1,
@@ -226,15 +237,35 @@ package weft_nmc_pkg;
     LaneDouble    = 4'd3,  // fp64 from or to
     LaneDoubleMul = 4'd4,
     LaneBlock     = 4'd5,  // blocks to floats
-    LaneFloatOut  = 4'd6,  // floats to blocks
-    LaneBlockOut  = 4'd7,  // blocks to blocks
-    LaneExact     = 4'd8   // sums of floats without rounding
+    LaneExact     = 4'd6,  // sums of floats without rounding
+    LaneMulSum    = 4'd8,  // a product with the scalar, then a sum
+    LaneSumTo     = 4'd9,  // whatever is no product, then a conversion
+    LaneSumMul    = 4'd10, // ... then a product with the scalar
+    LaneFloatOut  = 4'd11, // ... then one by the scale of a block: floats to blocks
+    LaneBlockTo   = 4'd12, // like LaneSumTo, of blocks
+    LaneBlockOut  = 4'd13  // like LaneFloatOut, of blocks
   } lane_class_e;
   localparam int unsigned NumClasses = 1 << $bits(lane_class_e);
 
-  function automatic logic class_has_blocks(lane_class_e which);
-    return which inside {LaneBlock, LaneFloatOut, LaneBlockOut};
+  // Their operands come MxInLatency cycles later than others.
+  function automatic logic class_from_block(lane_class_e which);
+    return which inside {LaneBlock, LaneBlockTo, LaneBlockOut};
   endfunction
+
+  // Sums first, products and conversions behind them.
+  function automatic logic class_sums_first(lane_class_e which);
+    return which inside {LaneSumTo, LaneSumMul, LaneFloatOut, LaneBlockTo, LaneBlockOut};
+  endfunction
+
+  // Behind these another class must wait until they are out: they use lanes late.
+  function automatic logic class_is_late(lane_class_e which);
+    return which == LaneBlock || which == LaneMulSum || class_sums_first(which);
+  endfunction
+
+  // Cycles from the first array's operands to the second one's. Between a sum and its product lies
+  // the search for the scale of a block, whether it is wanted or not.
+  localparam int unsigned SumFirst = FloatLatency + MxScaleLatency;
+  localparam int unsigned MulFirst = FloatMulLatency;
 
   typedef logic [4:0] lane_wait_t;  // cycles
   localparam lane_wait_t LaneFirst = lane_wait_t'(1 + FloatLatency);  // the shortest latency
@@ -245,10 +276,14 @@ package weft_nmc_pkg;
       LaneMul:       return lane_wait_t'(1 + FloatMulLatency);
       LaneDouble:    return lane_wait_t'(1 + DoubleLatency);
       LaneDoubleMul: return lane_wait_t'(1 + DoubleMulLatency);
-      LaneFloatOut:  return lane_wait_t'(1 + FloatLatency);
-      LaneBlock,
-      LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + FloatLatency);
+      LaneBlock:     return lane_wait_t'(1 + MxInLatency + FloatLatency);
       LaneExact:     return lane_wait_t'(ExactLatency);
+      LaneMulSum:    return lane_wait_t'(1 + MulFirst + FloatLatency);
+      LaneSumTo:     return lane_wait_t'(1 + SumFirst + FloatLatency);
+      LaneSumMul,
+      LaneFloatOut:  return lane_wait_t'(1 + SumFirst + FloatMulLatency);
+      LaneBlockTo:   return lane_wait_t'(1 + MxInLatency + SumFirst + FloatLatency);
+      LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + SumFirst + FloatMulLatency);
       default:       return lane_wait_t'(1 + IntLatency);
     endcase
   endfunction
@@ -256,7 +291,8 @@ package weft_nmc_pkg;
   // Tables of constants by class. How much later than the fastest lanes it shows a result; how late
   // its beats are, less what all beats take behind the lanes; and how long after a step another one
   // may read its result: two cycles behind the one in which the lanes show it, ExactAgain for exact
-  // sums.
+  // sums. What the first array of a chain leaves in the accumulator is there sooner; and sums of
+  // products read it late, when they come `again`.
   function automatic lane_wait_t lane_later(lane_class_e which);
     lane_wait_t x;
     x = '0;
@@ -270,26 +306,29 @@ package weft_nmc_pkg;
     x = lane_later(which);
     for (int unsigned i = 0; i < NumClasses; i++)
       if (which == lane_class_e'(i) && lane_class_e'(i) inside {LaneFloatOut, LaneBlockOut})
-        x = lane_later(lane_class_e'(i)) + lane_wait_t'(MxOutLatency + MxPackLatency - 1);
+        x = lane_later(lane_class_e'(i)) + lane_wait_t'(MxPackLatency - 1);
     return x;
   endfunction
 
-  function automatic lane_wait_t lane_acc_wait(lane_class_e which);
+  function automatic lane_wait_t lane_acc_wait(lane_class_e which, logic again);
     lane_wait_t x;
     x = '0;
     for (int unsigned i = 0; i < NumClasses; i++)
       if (which == lane_class_e'(i)) x = lane_latency(lane_class_e'(i)) + lane_wait_t'(2);
     if (which == LaneExact) x = lane_wait_t'(ExactAgain);
+    if (class_sums_first(which) || (which == LaneMulSum && again))
+      x = LaneFirst + lane_wait_t'(2);
     return x;
   endfunction
 
   // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept`
-  // a chunk of products. Operand a of a step is the window of a or the accumulator, operand b the
-  // window of b or a kept product.
+  // a chunk of products in fp64. Operand a of a step is the window of a or the accumulator, operand
+  // b the window of b or a kept product; in LaneMulSum the accumulator is the sum's.
   typedef struct packed {
     lane_class_e which;
     int_cmd_t    num;       // of LaneInt
     float_cmd_t  flt;       // of the others
+    float_cmd_t  next;      // of chains: what the second array does
     logic        use_acc;
     logic        use_kept;
     logic        to_acc;    // where the result goes; with neither: out
@@ -331,8 +370,10 @@ package weft_nmc_pkg;
     logic        fp64;     // ... with fp64 for accumulator, else fp32
     logic        exact;    // ... or one that nothing is rounded in: a sum of them
     logic        premul;   // each source times the scalar first
-    logic        scale;    // the sum times the scalar last
-    logic        tail;     // an accumulator pass behind the fold: scale, or a conversion
+    logic        scale;    // the sum times the scalar last; of integers in its last step
+    logic        second;   // ... or converted to, by a second array of lanes
+    logic        to_block; // ... by the scale of a block
+    logic        tail;     // ... in a pass of its own, from the accumulator
     int_op_e     fold;     // also of floats
     float_fmt_e  from;
     float_fmt_e  to;
@@ -391,6 +432,9 @@ package weft_nmc_pkg;
     nmc_layout_t layout;
     nmc_turn_t   a;
     nmc_turn_t   b;
+    lane_wait_t  later;   // of its class: lane_later(), class_is_late()
+    logic        late;
+    lane_wait_t  acc_wait;  // how long after one of its steps the next pass may read the result
     steps_t      steps;
     logic        single;  // only one
     offs_t       lo;      // first byte of the first window that belongs to the source ...

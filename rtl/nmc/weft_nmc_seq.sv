@@ -148,7 +148,6 @@ module weft_nmc_seq
     return x.to_block ? offs_t'(mx_bytes(x.mx)) : offs_t'(8'd1 << x.result);
   endfunction
 
-  wire stays = pass.cmd.to_acc || pass.cmd.to_kept;
   // One less, but not below 0; without a carry chain.
   function automatic lane_wait_t less_one(lane_wait_t x);
     lane_wait_t flips;
@@ -160,12 +159,13 @@ module weft_nmc_seq
   wire lane_wait_t wait_next = less_one(wait_q);
   wire lane_wait_t out_next = less_one(out_q);
 
-  // How late results may be for the first step of a class behind one of class `last`. Behind a
-  // class with blocks another one waits until they are out: they enter lanes late and leave late.
-  function automatic lane_wait_t limit(lane_class_e last, lane_class_e which);
-    if (!class_has_blocks(last)) return lane_later(which);
-    return (which == last) ? '1 : '0;
-  endfunction
+  // How late results before may be for a pass's first step: as late as its own. Behind a class that
+  // uses lanes late another one waits until all are out. pass_q stays what it was behind its last
+  // step.
+  wire same = pass.cmd.which == pass_q.cmd.which;
+  wire lane_wait_t limit = !pass_q.late ? pass.later : same ? '1 : '0;
+  wire lane_wait_t waits = active_q ? later_q : out_next;
+  wire load_ok = pass_q.late ? same || waits == '0 : waits <= pass.later;
 
   // Bytes of a window, less one or modulo a beat; see takes_next.
   offs_t mask_q, step_q, flip_a_q, flip_b_q;
@@ -176,8 +176,6 @@ module weft_nmc_seq
   assign load_step = pass.layout.from_block ? offs_t'(mx_bytes(pass.layout.mx)) :
       offs_t'(8'd1 << pass.layout.window);
 
-  // pass_q stays what it was behind its last step.
-  wire lane_wait_t load_limit = limit(pass_q.cmd.which, pass.cmd.which);
   wire pass_fills = pass.a.fill || pass.b.fill;
   wire next_last = left_q == steps_t'(2);
 
@@ -185,7 +183,7 @@ module weft_nmc_seq
     if (load) begin
       pass_q     <= pass;
       later_q    <= lane_beats_later(pass.cmd.which);
-      limit_q    <= load_limit;
+      limit_q    <= limit;
       left_q     <= pass.steps;
       first_q    <= 1'b1;
       fill_q     <= pass_fills;
@@ -245,9 +243,9 @@ module weft_nmc_seq
         acc_ok_q <= acc_q <= lane_wait_t'(1);
       end
       // A load comes late: with it only the results before and the new class are compared.
-      if (load) wait_q <= stays ? lane_acc_wait(pass.cmd.which) : '0;
+      if (load) wait_q <= pass.acc_wait;
       else if (emit) wait_q <= wait_next;
-      if (load) class_ok_q <= (active_q ? later_q : out_next) <= load_limit;
+      if (load) class_ok_q <= load_ok;
       else if (!emit) class_ok_q <= out_next <= limit_q;
       if (load) active_q <= 1'b1;
       else if (emit && last_q) active_q <= 1'b0;

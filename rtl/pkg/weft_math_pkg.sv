@@ -21,10 +21,11 @@ package weft_math_pkg;
 
   // What a reducer may be built without.
   typedef struct packed {
-    logic       blocks;  // MX types
-    logic [1:0] exact;   // exact sums
+    logic       products;  // PROD, AVG, PREMUL_SUM, but where they copy
+    logic       blocks;    // MX types
+    logic [1:0] exact;     // exact sums
   } math_parts_t;
-  localparam math_parts_t MathAll = '{blocks: 1'b1, exact: 2'(ExactAll)};
+  localparam math_parts_t MathAll = '{products: 1'b1, blocks: 1'b1, exact: 2'(ExactAll)};
 
   typedef struct packed {
     dtype_e      dtype;
@@ -66,10 +67,18 @@ package weft_math_pkg;
     endcase
   endfunction
 
-  function automatic logic redop_ok(math_t m);
+  // Whether the result is the bits of the one source.
+  function automatic logic copies(math_t m);
+    return m.dtype == m.to && (m.redop == RedCopy ||
+        (m.nsrc == 8'd1 && !(m.redop inside {RedAvg, RedPremulSum})));
+  endfunction
+
+  function automatic logic redop_ok(math_t m, math_parts_t parts);
     kind_e rules;
     rules = (kind_of(m.to) == KindBlock) ? KindBlock : kind_of(m.dtype);
     if (m.redop inside {RedSum, RedMax, RedMin, RedCopy}) return 1'b1;
+    if (m.redop inside {RedProd, RedPremulSum, RedAvg} && !parts.products && !copies(m))
+      return 1'b0;
     unique case (rules)
       KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
       KindFloat: return m.redop inside {RedProd, RedPremulSum, RedAvg};
@@ -101,7 +110,7 @@ package weft_math_pkg;
   // The first thing wrong, in this order, or ErrOk.
   function automatic err_e math_error(math_t m, math_parts_t parts);
     if (!type_ok(m, parts)) return ErrBadType;
-    if (!redop_ok(m)) return ErrBadRedop;
+    if (!redop_ok(m, parts)) return ErrBadRedop;
     if (!flags_ok(m, parts)) return ErrBadFlags;
     if (!sources_ok(m)) return ErrBadSources;
     return ErrOk;
@@ -109,13 +118,7 @@ package weft_math_pkg;
 
   // What rtl/nmc serves, and so what CPU-M lets pass; both have to have the same Exact.
   function automatic math_parts_t served_with(int unsigned exact);
-    return '{blocks: 1'b1, exact: 2'(exact)};
-  endfunction
-
-  // Whether the result is the bits of the one source.
-  function automatic logic copies(math_t m);
-    return m.dtype == m.to && (m.redop == RedCopy ||
-        (m.nsrc == 8'd1 && !(m.redop inside {RedAvg, RedPremulSum})));
+    return '{products: 1'b1, blocks: 1'b1, exact: 2'(exact)};
   endfunction
 
   // Of an entry without that error: every address and the length have to be multiples of the same,

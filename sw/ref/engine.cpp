@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sw/ref/nmc_steps.h"
 #include "sw/ref/reduction.h"
 
 namespace weft::ref {
@@ -107,7 +108,7 @@ Err Engine::check(const Wqe& w, std::uint32_t index) const {
   if ((w.has_dep0 && w.dep0 >= index) || (w.has_dep1 && w.dep1 >= index)) return Err::BAD_DEP;
 
   if (w.opcode == WqeOp::REDUCE) {
-    if (const Err e = check_reduction(w, size_.exact_sums); e != Err::OK) return e;
+    if (const Err e = check_reduction(w, size_.parts()); e != Err::OK) return e;
     if (w.length == 0) return Err::OK;  // touches nothing
     const Extent extent = extent_of(w);
     if (const Err e = check_range(false, w.src0, extent.source); e != Err::OK) return e;
@@ -356,23 +357,6 @@ void Engine::on_timer(Ps now) {
   plan(now);
 }
 
-namespace {
-// Steps of the reducer: one a cycle for each source behind the first. docs/nmc.md.
-std::uint64_t reducer_cycles(const Wqe& w) {
-  using enum wire::Dtype;
-  using enum Redop;
-  const bool wide64 = w.dtype == FLOAT64 || w.to == FLOAT64;
-  const bool multiplies = w.redop == PROD || w.redop == AVG || w.redop == PREMUL_SUM;
-  const std::uint64_t folds = std::max<std::uint64_t>(w.nsrc, 2) - 1;
-  const bool copies = w.nsrc == 1 && !multiplies && w.to == w.dtype;
-  if (copies || (w.to == w.dtype && !multiplies && !wide64))
-    return (std::uint64_t{w.length} + kReducerBytes - 1) / kReducerBytes * folds;
-  const bool long_int = w.dtype == INT64 || w.dtype == UINT64 || w.to == INT64 || w.to == UINT64;
-  const std::uint64_t a_step = wide64 ? 8 : long_int ? 16 : 32;  // elements
-  return (num::elements_of(w.to, w.length) + a_step - 1) / a_step * folds;
-}
-}  // namespace
-
 void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
   Context& c = contexts_[context];
   Slot& s = c.slots[slot];
@@ -393,9 +377,17 @@ void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
     return;
   }
   ++counters_.issue_nmc;
-  counters_.nmc_beat += (std::uint64_t{w.length} + kReducerBytes - 1) / kReducerBytes;
-  reducer_free_ = std::max(now, reducer_free_) + static_cast<Ps>(reducer_cycles(w)) * kEngineCycle;
-  reducer_.push_back({reducer_free_ + kReducerLatency, context, s.entry});
+  counters_.nmc_beat += (std::uint64_t{w.length} + nmc::kBeatBytes - 1) / nmc::kBeatBytes;
+  reducer_free_ = std::max(now, reducer_free_);
+  Ps done = reducer_free_;
+  if (check_reduction(w, size_.parts()) == Err::OK) {  // else reduce() refuses it, and no memory is touched
+    const num::Job job = job_of(w);
+    const auto cycles = [](std::uint64_t n) { return static_cast<Ps>(n) * kEngineCycle; };
+    reducer_free_ += cycles(nmc::busy_cycles(job, w.nsrc, w.length));
+    done = reducer_free_ + kReducerMemory + cycles(nmc::latency(job, w.nsrc));
+  }
+  if (!reducer_.empty()) done = std::max(done, reducer_.back().done);  // they complete in order
+  reducer_.push_back({done, context, s.entry});
 }
 
 void Engine::written(Ps now, std::uint64_t tag, Err status) {
@@ -479,7 +471,7 @@ void Engine::signal(Ps now, std::uint32_t sem, std::uint32_t amount) {
 
 // From the lowest address up, so that a source may lie above dst and overlap it.
 Err Engine::reduce(const Wqe& w) {
-  if (const Err e = check_reduction(w, size_.exact_sums); e != Err::OK) return e;
+  if (const Err e = check_reduction(w, size_.parts()); e != Err::OK) return e;
   const Extent all = extent_of(w);
   const auto wraps = [&](std::uint64_t addr, std::uint64_t bytes) {
     return addr + bytes != 0 && addr + bytes < addr;

@@ -23,23 +23,26 @@
 #include <vector>
 
 #include "sw/ref/config.h"
+#include "sw/ref/numerics.h"
 #include "weft_wire.h"
 
 namespace weft::ref {
 
 // The time model, after the figures of docs/me.md and docs/nmc.md at 322 MHz.
-inline constexpr Ps kEngineCycle = 3'103;            // of the reducer
-inline constexpr Ps kEngineEntry = 6 * kNs;          // between two entries that issue
-inline constexpr Ps kEngineStart = 190 * kNs;        // LAUNCH to its first entry
-inline constexpr Ps kEngineCheck = 10 * kNs;         // an entry of a REGISTER; CPU-M takes 74 to 294 cycles
-inline constexpr std::uint32_t kReducerBytes = 128;  // a cycle
-inline constexpr Ps kReducerLatency = 300 * kNs;     // memory there and back, and the pipeline
+inline constexpr Ps kEngineCycle = 3'103;      // of the reducer; nmc_steps.h says how many
+inline constexpr Ps kEngineEntry = 6 * kNs;    // between two entries that issue
+inline constexpr Ps kEngineStart = 190 * kNs;  // LAUNCH to its first entry
+inline constexpr Ps kEngineCheck = 10 * kNs;   // an entry of a REGISTER; CPU-M takes 74 to 294 cycles
+// Of the reducer beside its steps and the latency of its lanes: memory there and back. A sum, 14 cycles
+// behind its beats, is there after 300 ns.
+inline constexpr Ps kReducerMemory = 300 * kNs - 14 * kEngineCycle;
 inline constexpr std::uint32_t kEngineContexts = 4;  // subgraphs that run at a time
 inline constexpr std::uint32_t kEngineWindow = 32;   // entries of a subgraph looked at
 
 struct EngineSize {
   std::uint32_t ports = 2, conns = 64, regions = 64, sems = 256, subgraphs = 64;
-  bool exact_sums = true;  // of the reducer
+  bool exact_sums = true;  // of the reducer; without them Exact = 0
+  num::Parts parts() const { return {.exact = exact_sums ? 2u : 0u}; }
 };
 
 struct EngineRegion {

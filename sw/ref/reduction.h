@@ -43,8 +43,8 @@ inline Extent extent_of(const wire::Wqe& w) {
 }
 
 /// The first thing wrong with types, operation, flags, sources, then alignment, then length.
-inline wire::Err check_reduction(const wire::Wqe& w, bool has_exact = true) {
-  if (const wire::Err e = num::check(job_of(w), w.nsrc, w.own, has_exact); e != wire::Err::OK) return e;
+inline wire::Err check_reduction(const wire::Wqe& w, num::Parts parts = {}) {
+  if (const wire::Err e = num::check(job_of(w), w.nsrc, w.own, parts); e != wire::Err::OK) return e;
   const std::uint64_t from = num::bytes_of(w.dtype), to = num::bytes_of(w.to);
   const std::uint64_t sources = w.src0 | (w.nsrc > 1 ? w.src1 | w.stride : 0);
   if (sources % from != 0 || w.dst % to != 0 || w.length % num::length_unit(w.dtype, w.to) != 0)

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "sw/ref/nmc_steps.h"
 #include "sw/ref/numerics.h"
 
 namespace weft::nmc {
@@ -37,10 +38,7 @@ struct NmcRequest {
   uint64_t source_len() const { return num::footprint(job.from, num::elements_of(job.to, len)); }
   /// Bytes of the result: `len`, and the scales of blocks.
   uint64_t result_len() const { return num::footprint(job.to, num::elements_of(job.to, len)); }
-  bool copies() const {
-    const bool scaled = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
-    return job.from == job.to && (job.op == wire::Redop::COPY || (nsrc == 1 && !scaled));
-  }
+  bool copies() const { return num::copies(job, nsrc); }
   /// The read port of source k: 0 or 1.
   unsigned port(unsigned k) const {
     const bool scaled = job.op == wire::Redop::PREMUL_SUM && num::kind_of(job.from) == num::Kind::Float;
@@ -48,14 +46,14 @@ struct NmcRequest {
   }
 };
 
-/// Which of the reductions of num::check() the hardware has, with exact sums or without; else its error.
-inline wire::Err served(const NmcRequest& r, bool has_exact = true) {
-  return num::check(r.job, r.nsrc, r.own, has_exact);
+/// Whether hardware of these parts has the reduction; else its error.
+inline wire::Err served(const NmcRequest& r, num::Parts parts) {
+  return num::check(r.job, r.nsrc, r.own, parts);
 }
 
 /// What docs/nmc.md says of a request before any memory is touched.
-inline wire::Err verdict(const NmcRequest& r) {
-  if (const wire::Err e = served(r); e != wire::Err::OK) return e;
+inline wire::Err verdict(const NmcRequest& r, num::Parts parts = {}) {
+  if (const wire::Err e = served(r, parts); e != wire::Err::OK) return e;
   const uint64_t from = num::bytes_of(r.job.from), to = num::bytes_of(r.job.to);
   if (r.src0 % from || r.dst % to || r.len % num::length_unit(r.job.from, r.job.to))
     return wire::Err::BAD_ALIGN;
@@ -71,7 +69,6 @@ inline wire::Err verdict(const NmcRequest& r) {
   return over ? wire::Err::BAD_LENGTH : wire::Err::OK;
 }
 
-inline constexpr uint64_t kBeatBytes = 128;
 inline constexpr uint64_t kPageBytes = 4096;
 
 struct NmcSettings {
@@ -84,6 +81,7 @@ struct NmcSettings {
   bool w_waits_for_aw = false;         ///< ... or data only when its address has been taken
   bool read_early = false;             ///< reads look at memory when asked, not when answered
   uint64_t random = 1;                 ///< for the jitter
+  num::Parts parts;                    ///< what the reducer was built with
 };
 
 template <class Dut>
@@ -117,7 +115,7 @@ class World {
 
   void push(const NmcRequest& request) {
     waiting_.push_back(request);
-    Expect e{request, verdict(request), false, ~uint64_t{0}, {}};
+    Expect e{request, verdict(request, set_.parts), false, ~uint64_t{0}, {}};
     if (e.status == wire::Err::OK && request.len != 0) {
       uint64_t bad = ~uint64_t{0};
       for (unsigned k = 0; k < request.nsrc; ++k) bad = std::min(bad, first_bad_byte(request, k));

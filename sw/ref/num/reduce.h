@@ -35,9 +35,22 @@ struct Job {
   uint64_t scalar = 0;         ///< factor of AVG and PREMUL_SUM: a float of A, or an integer, in the low bits
 };
 
+/// Whether the result is the bits of the one source.
+constexpr bool copies(const Job& job, unsigned nsrc) {
+  const bool scales = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
+  return job.from == job.to && nsrc == 1 && !scales;
+}
+
+/// What a reducer is built with: the parameters of weft_nmc. What it was built without is refused.
+struct Parts {
+  bool products = true;  ///< PROD, AVG, PREMUL_SUM, but where they copy
+  bool blocks = true;    ///< MX types
+  unsigned exact = 2;    ///< exact sums: 0 none, 1 of float16 and 8-bit floats, 2 of bfloat16 too
+};
+
 /// Which reductions there are: the first thing wrong with one, looked for in this order, or OK.
-/// `has_exact` tells whether the reducer was built with exact sums. Unknown codes may be asked about.
-constexpr wire::Err check(const Job& job, unsigned nsrc, unsigned own, bool has_exact = true) {
+/// Unknown codes may be asked about.
+constexpr wire::Err check(const Job& job, unsigned nsrc, unsigned own, Parts parts = {}) {
   using wire::Err;
   using enum wire::Redop;
   const auto bit = [](wire::Redop op) { return 1u << static_cast<unsigned>(op); };
@@ -59,12 +72,16 @@ constexpr wire::Err check(const Job& job, unsigned nsrc, unsigned own, bool has_
                            (from == Kind::Block && beside_block(to, job.to)) ||
                            (to == Kind::Block && beside_block(from, job.from));
   if (from == Kind::Unknown || to == Kind::Unknown || !convertible) return Err::BAD_TYPE;
+  if (!parts.blocks && (from == Kind::Block || to == Kind::Block)) return Err::BAD_TYPE;
 
   const Kind rules = to == Kind::Block ? to : from;
   if (job.op > COPY || (ops_of[static_cast<unsigned>(rules)] & bit(job.op)) == 0) return Err::BAD_REDOP;
+  const bool product = job.op == PROD || job.op == AVG || job.op == PREMUL_SUM;
+  if (product && !parts.products && !copies(job, nsrc)) return Err::BAD_REDOP;
 
   if (job.propagate_nan && job.op != MAX && job.op != MIN) return Err::BAD_FLAGS;
   if (job.saturate && to != Kind::Integer && !(narrow_float && bytes_of(job.to) == 1)) return Err::BAD_FLAGS;
+  const bool has_exact = job.from == wire::Dtype::BFLOAT16 ? parts.exact > 1 : parts.exact > 0;
   if (job.exact && !(has_exact && job.op == SUM && narrow_float && job.from == job.to)) return Err::BAD_FLAGS;
 
   if (nsrc < 1 || nsrc > kMaxSources || own >= nsrc || (job.op == COPY && nsrc != 1)) return Err::BAD_SOURCES;
@@ -345,8 +362,7 @@ inline Flags reduce(const Job& job, std::span<uint8_t> dst,
   static_assert(std::endian::native == std::endian::little);
   assert(check(job, static_cast<unsigned>(sources.size()), 0) == wire::Err::OK);
   if (dst.empty()) return {};
-  const bool scales = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
-  if (sources.size() == 1 && job.from == job.to && !scales) {  // bits as they are, NaNs too
+  if (copies(job, static_cast<unsigned>(sources.size()))) {  // NaNs too
     std::memmove(dst.data(), sources[0].data(), dst.size());
     return {};
   }

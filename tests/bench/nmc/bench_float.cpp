@@ -55,8 +55,9 @@ class Lanes {
   template <num::IsFloat F, class Next, class Model2>
   double run(const char* name, unsigned op, unsigned fmt, unsigned cycles, Next next, Model2 model) {
     using Bits = typename F::bits_type;
-    constexpr unsigned kPer = 32 / kWidth, kUp = kWidth - 8 * sizeof(Bits), kTop = 32 - 8 * sizeof(Bits);
-    dut_->cmd_i = static_cast<uint16_t>(op << 12 | fmt << 9 | fmt << 6);
+    constexpr unsigned kPer = 32 / kWidth, kTop = 32 - 8 * sizeof(Bits);
+    constexpr unsigned kUp = kWidth - 8 * sizeof(Bits);
+    dut_->cmd_i = fmt << 18 | fmt << 15 | op << 12 | fmt << 9 | fmt << 6;
     Bits want[2 * 8][kLanes];
     static_assert(kLatency < 16);
     test::Rng rng(1, 100);
@@ -113,7 +114,7 @@ int main() {
     if (rate < slowest) slowest = rate;
   };
   Lanes<Vfloat_wide, 32, 8> wide;
-  Lanes<Vfloat_half, 16, 8> half;
+  Lanes<Vfloat_half, 32, 8> half;
   Lanes<Vfloat_byte, 8, 8> byte;
   note(wide.sums<num::Float32>("32, fp32 sum", 0));
   note(wide.sums<num::Float16>("32, fp16 sum", 2));

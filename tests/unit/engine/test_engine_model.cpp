@@ -539,18 +539,66 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
     Redop op;
     unsigned sources, own;
     uint32_t elements;
-    uint64_t steps;  // of the reducer
+    uint64_t cycles;  // of the reducer's lanes, and their latency
+    bool exact = false;
   };
+  // Windows x passes + latency, by the tables of docs/nmc.md.
   const Case cases[] = {
-      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 5, 3, 1000, 32 * 4},
-      {Dtype::BFLOAT16, Dtype::FLOAT32, Redop::SUM, 3, 0, 1000, 32 * 2},
-      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 4, 1, 520, 65 * 3},
-      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 8, 7, 100, 4 * 7},
-      {Dtype::UINT8, Dtype::UINT64, Redop::SUM, 64, 40, 700, 44 * 63},
-      {Dtype::INT16, Dtype::INT8, Redop::COPY, 1, 0, 3000, 94},
-      {Dtype::INT64, Dtype::INT64, Redop::XOR, 3, 2, 16, 2},
-      {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3, Redop::SUM, 3, 1, 1024, 0},
-      {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::PREMUL_SUM, 2, 1, 4096, 128},
+      // Whole beats.
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 5, 3, 1000, 32 * 4 + 14},
+      {Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::MAX, 2, 0, 1000, 16 * 1 + 14},
+      {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::MIN, 9, 0, 4096, 32 * 8 + 14},
+      {Dtype::INT64, Dtype::INT64, Redop::XOR, 2, 1, 16, 1 + 14},
+      {Dtype::UINT8, Dtype::UINT8, Redop::SUM, 2, 1, 129, 2 + 14},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::COPY, 1, 0, 520, 33 + 14},
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PROD, 1, 0, 33, 2 + 14},  // a copy
+      // 32 elements.
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::PROD, 3, 2, 4096, 128 * 2 + 19},
+      {Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3, Redop::PROD, 2, 0, 4096, 128 + 19},
+      {Dtype::BFLOAT16, Dtype::FLOAT32, Redop::SUM, 3, 0, 1000, 32 * 2 + 14},
+      {Dtype::FLOAT32, Dtype::FLOAT16, Redop::SUM, 3, 0, 1000, 32 * 2 + 26},
+      {Dtype::FLOAT16, Dtype::FLOAT8_E4M3, Redop::MAX, 2, 0, 1000, 32 + 26},
+      {Dtype::FLOAT32, Dtype::FLOAT16, Redop::COPY, 1, 0, 1000, 32 + 14},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 8, 7, 1000, 32 * 7 + 31},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 1, 0, 1000, 32 + 19},
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PREMUL_SUM, 4, 1, 1024, 32 * 4 + 27},
+      {Dtype::FLOAT32, Dtype::BFLOAT16, Redop::PREMUL_SUM, 4, 1, 1024, 32 * 4 + 27},
+      {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::PREMUL_SUM, 2, 1, 4096, 128 * 3 + 4 * 13 + 14},
+      {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2, Redop::PREMUL_SUM, 1, 0, 4096, 128 + 19},
+      {Dtype::INT16, Dtype::INT8, Redop::COPY, 1, 0, 3000, 94 + 14},
+      {Dtype::INT32, Dtype::INT32, Redop::PROD, 3, 0, 1024, 32 * 2 + 14},
+      {Dtype::INT8, Dtype::INT8, Redop::PREMUL_SUM, 3, 0, 1024, 32 * 2 + 14},
+      // 16 with a long integer, 8 with fp64.
+      {Dtype::UINT8, Dtype::UINT64, Redop::SUM, 64, 40, 700, 44 * 63 + 14},
+      {Dtype::INT64, Dtype::INT32, Redop::MIN, 3, 0, 256, 16 * 2 + 14},
+      {Dtype::UINT64, Dtype::UINT64, Redop::PREMUL_SUM, 2, 0, 700, 44 + 14},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::SUM, 4, 1, 520, 65 * 3 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 4, 1, 520, 65 * 3 + 22},
+      {Dtype::FLOAT64, Dtype::FLOAT32, Redop::SUM, 4, 1, 520, 65 * 4 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT32, Redop::PROD, 4, 1, 520, 65 * 3 + 22},
+      {Dtype::FLOAT32, Dtype::FLOAT64, Redop::SUM, 4, 1, 520, 65 * 3 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::AVG, 4, 1, 520, 65 * 4 + 22},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PREMUL_SUM, 4, 1, 520, 65 * 7 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT16, Redop::PREMUL_SUM, 4, 1, 520, 65 * 8 + 16},
+      // Blocks: one a step; copies are bytes, 33 a block.
+      {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3, Redop::SUM, 3, 1, 1024, 32 * 2 + 35},
+      {Dtype::MXFP4_E2M1, Dtype::FLOAT32, Redop::MAX, 3, 1, 1024, 32 * 2 + 17},
+      {Dtype::MXFP4_E2M1, Dtype::FLOAT16, Redop::SUM, 3, 1, 1024, 32 * 2 + 29},
+      {Dtype::BFLOAT16, Dtype::MXFP8_E5M2, Redop::SUM, 2, 1, 1024, 32 + 32},
+      {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3, Redop::COPY, 1, 0, 1024, 9 + 14},
+      // Exact sums.
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::SUM, 5, 1, 1024, 32 * 4 + 15, true},
+      {Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3, Redop::SUM, 2, 1, 1024, 32 + 15, true},
+      {Dtype::BFLOAT16, Dtype::BFLOAT16, Redop::SUM, 5, 1, 1024, 128 * 4 + 15, true},
+      // Short ones: each pass but the last waits for its results.
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::SUM, 64, 1, 32, 62 * 11 + 1 + 14},
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PROD, 5, 1, 64, 3 * 16 + 2 + 19},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::SUM, 5, 1, 24, 3 * 13 + 3 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 5, 1, 24, 3 * 19 + 3 + 22},
+      {Dtype::MXFP8_E4M3, Dtype::FLOAT32, Redop::SUM, 3, 1, 64, 14 + 2 + 17},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::SUM, 5, 1, 32, 3 * 4 + 1 + 15, true},
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PREMUL_SUM, 5, 1, 32, 4 * 11 + 1 + 27},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::PREMUL_SUM, 3, 1, 32, 2 * 11 + 24 + 1 + 14},
   };
   for (const Case& c : cases) {
     World w;
@@ -561,8 +609,9 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
     e.redop = c.op;
     e.nsrc = static_cast<uint8_t>(c.sources);
     e.own = static_cast<uint8_t>(c.own);
+    e.exact = c.exact;
     e.scalar = 0x3e000000;  // 0.125, and no power of two as an integer
-    e.length = static_cast<uint32_t>(c.to == Dtype::MXFP8_E4M3 ? c.elements
+    e.length = static_cast<uint32_t>(c.to == Dtype::MXFP4_E2M1 ? c.elements / 2
                                                                : c.elements * weft::num::bytes_of(c.to));
     e.stride = 0x10000;
     e.src0 = kReadBase + 8;
@@ -586,8 +635,8 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
     w.read(e.dst, got.data(), static_cast<uint32_t>(got.size()));
     CHECK(std::equal(want.begin(), want.end(), got.begin()));
     CHECK(std::all_of(got.end() - 8, got.end(), [](uint8_t b) { return b == 0; }));
-    const Ps busy = w.now - start - weft::ref::kEngineStart - weft::ref::kReducerLatency;
-    if (c.steps != 0) CHECK(busy == static_cast<Ps>(c.steps) * weft::ref::kEngineCycle);
+    const Ps busy = w.now - start - weft::ref::kEngineStart - weft::ref::kReducerMemory;
+    CHECK(busy == static_cast<Ps>(c.cycles) * weft::ref::kEngineCycle);
     check_rest(w);
   }
 }

@@ -47,7 +47,7 @@ class Probe {
                   .propagate_nan = (f.flags & 1) != 0,
                   .saturate = (f.flags & 2) != 0,
                   .exact = (f.flags & 4) != 0};
-    const Err all = weft::num::check(job, f.nsrc, f.own, true);
+    const Err all = weft::num::check(job, f.nsrc, f.own);
     const bool block = kind_of(job.from) == Kind::Block || kind_of(job.to) == Kind::Block;
     good += all == Err::OK;
     std::string why;
@@ -59,16 +59,18 @@ class Probe {
             weft::wire::name(want);
     };
     expect("whole", probe_.all_o, all);
-    expect("without exact sums", probe_.no_exact_o, weft::num::check(job, f.nsrc, f.own, false));
+    expect("without exact sums", probe_.no_exact_o, weft::num::check(job, f.nsrc, f.own, {.exact = 0}));
     expect("exact sums but of bf16", probe_.small_exact_o,
-           weft::num::check(job, f.nsrc, f.own, job.from != Dtype::BFLOAT16));
-    expect("without blocks", probe_.no_blocks_o, block ? Err::BAD_TYPE : all);
+           weft::num::check(job, f.nsrc, f.own, {.exact = 1}));
+    expect("without blocks", probe_.no_blocks_o, weft::num::check(job, f.nsrc, f.own, {.blocks = false}));
+    expect("without products", probe_.no_products_o,
+           weft::num::check(job, f.nsrc, f.own, {.products = false}));
     weft::nmc::NmcRequest request;
     request.job = job;
     request.nsrc = f.nsrc;
     request.own = f.own;
-    expect("served", probe_.served_o, weft::nmc::served(request, false));
-    expect("served with exact sums", probe_.served_exact_o, weft::nmc::served(request, true));
+    expect("served", probe_.served_o, weft::nmc::served(request, {.exact = 0}));
+    expect("served with exact sums", probe_.served_exact_o, weft::nmc::served(request, {}));
     if (all == Err::OK && why.empty()) {
       const size_t from = weft::num::bytes_of(job.from), to = weft::num::bytes_of(job.to);
       const size_t align = block || from != to ? 0xff : to - 1;

@@ -16,6 +16,7 @@ module weft_math_probe
     output logic [7:0] no_exact_o,
     output logic [7:0] small_exact_o,
     output logic [7:0] no_blocks_o,
+    output logic [7:0] no_products_o,
     output logic [7:0] served_o,
     output logic [7:0] served_exact_o,
     output logic [7:0] align_o
@@ -31,13 +32,15 @@ module weft_math_probe
       nsrc: nsrc_i,
       own: own_i
   };
-  localparam math_parts_t NoExact = '{blocks: 1'b1, exact: 2'(ExactNone)};
-  localparam math_parts_t SmallExact = '{blocks: 1'b1, exact: 2'(ExactSmall)};
-  localparam math_parts_t NoBlocks = '{blocks: 1'b0, exact: 2'(ExactAll)};
+  localparam math_parts_t NoExact = '{products: 1'b1, blocks: 1'b1, exact: 2'(ExactNone)};
+  localparam math_parts_t SmallExact = '{products: 1'b1, blocks: 1'b1, exact: 2'(ExactSmall)};
+  localparam math_parts_t NoBlocks = '{products: 1'b1, blocks: 1'b0, exact: 2'(ExactAll)};
+  localparam math_parts_t NoProducts = '{products: 1'b0, blocks: 1'b1, exact: 2'(ExactAll)};
   assign all_o          = math_error(m, MathAll);
   assign no_exact_o     = math_error(m, NoExact);
   assign small_exact_o  = math_error(m, SmallExact);
   assign no_blocks_o    = math_error(m, NoBlocks);
+  assign no_products_o  = math_error(m, NoProducts);
   assign served_o       = math_error(m, served_with(ExactNone));
   assign served_exact_o = math_error(m, served_with(ExactAll));
   assign align_o        = common_align(m);

@@ -15,7 +15,7 @@ namespace weft::test {
 // The constants of weft_nmc_pkg.
 inline constexpr unsigned kFloatLatency = 8, kMulLatency = 13;
 enum class FloatOp : uint8_t { Sum, Max, Min, Mul, Convert };
-enum class Fmt : uint8_t { Fp32, Bf16, Fp16, E5m2, E4m3 };
+enum class Fmt : uint8_t { Fp32, Bf16, Fp16, E5m2, E4m3, E2m1 };
 
 template <class F>
 inline constexpr Fmt kFmt = Fmt::Fp32;
@@ -27,6 +27,8 @@ template <>
 inline constexpr Fmt kFmt<num::Float8E5m2> = Fmt::E5m2;
 template <>
 inline constexpr Fmt kFmt<num::Float8E4m3> = Fmt::E4m3;
+template <>
+inline constexpr Fmt kFmt<num::Float4E2m1> = Fmt::E2m1;
 
 /// An element at the top of a 32-bit word.
 template <num::IsFloat F>
@@ -47,11 +49,13 @@ struct FloatCmd {
   Fmt from{}, to{};
   bool propagate_nan = false, saturate = false, use_acc = false, scalar = false, to_acc = false, odd = false;
 
-  uint16_t bits() const {
-    return static_cast<uint16_t>(unsigned{odd} | unsigned{to_acc} << 1 | unsigned{scalar} << 2 |
+  uint32_t bits() const {
+    const Fmt a_fmt = use_acc ? Fmt::Fp32 : from, b_fmt = scalar ? Fmt::Fp32 : from;
+    return static_cast<uint32_t>(unsigned{odd} | unsigned{to_acc} << 1 | unsigned{scalar} << 2 |
                                  unsigned{use_acc} << 3 | unsigned{saturate} << 4 |
                                  unsigned{propagate_nan} << 5 | static_cast<unsigned>(to) << 6 |
-                                 static_cast<unsigned>(from) << 9 | static_cast<unsigned>(op) << 12);
+                                 static_cast<unsigned>(from) << 9 | static_cast<unsigned>(op) << 12 |
+                                 static_cast<unsigned>(b_fmt) << 15 | static_cast<unsigned>(a_fmt) << 18);
   }
 };
 
@@ -60,6 +64,8 @@ struct FloatStep {
   uint32_t live = ~0u;
   uint32_t scalar = 0;
   Words a{}, b{}, acc{};  // elements at the top of their words
+  bool late = false;      // what other lanes have just made is `other`, the factor is `scalar`
+  Words other{};
   // What is to come out: `want` where it has bits in `mask`, and the flags. `out` gets all of the result.
   Words want{};
   uint32_t mask = 0;
@@ -68,8 +74,9 @@ struct FloatStep {
   Words* out = nullptr;
 };
 
-/// A build of the lanes, elements of at most kWidth bits, behind a driver.
-template <class Model, unsigned kWidth>
+/// A build of the lanes, elements of at most kWidth bits, behind a driver; with kHalf those that add up what
+/// others have made.
+template <class Model, unsigned kWidth, bool kHalf = false>
 class FloatLanes {
  public:
   explicit FloatLanes(double gaps, uint64_t stream = 1) : gap_(gaps, stream) {
@@ -84,11 +91,17 @@ class FloatLanes {
     bench_->valid_i = 1;
     bench_->cmd_i = step.cmd.bits();
     bench_->live_i = step.live;
-    pack(bench_->a_i, step.a);
+    bench_->late_i = step.late;
+    bench_->factor_i = step.late ? step.scalar : 0;
+    const bool acc_in_a = kWidth == 32 && !kHalf && step.cmd.use_acc;
+    pack(bench_->a_i, acc_in_a ? step.acc : step.a);
     Words scalar;
     scalar.fill(step.scalar);
     pack(bench_->b_i, step.cmd.scalar ? scalar : step.b);
-    for (unsigned i = 0; i < kLanes; ++i) bench_->acc_i[i] = step.acc[i];
+    for (unsigned i = 0; i < kLanes; ++i) {
+      bench_->acc_i[i] = step.acc[i];
+      bench_->other_i[i] = step.other[i];
+    }
     due(cycle_ + latency) = {true, step.want, step.mask, step.flags, step.check_flags, step.out};
     mul_[cycle_ % kRing] = step.cmd.op == FloatOp::Mul;
     advance();

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One reducer and its world, for the tests of whole requests: lays requests out in memory, fills their
-// sources with numbers that meet the rules, runs them and compares every byte of memory.
+// One reducer of any build and its world, for the tests of whole requests: lays requests out in memory,
+// fills their sources with numbers that meet the rules, runs them and compares every byte of memory.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "Vnmc_top.h"
 #include "nmc_cases.h"
 #include "tb/nmc/world.h"
 
@@ -30,9 +29,10 @@ inline constexpr wire::Dtype kBesideBlocks[] = {wire::Dtype::FLOAT32, wire::Dtyp
                                                 wire::Dtype::FLOAT16};
 
 /// Regions of a round are laid out one behind the other with gaps, so that all else in memory is guard.
+template <class Dut>
 class Fixture {
  public:
-  using World = nmc::World<Vnmc_top>;
+  using World = nmc::World<Dut>;
   using Request = nmc::NmcRequest;
 
   explicit Fixture(nmc::NmcSettings settings = {}, double stall = 0.0)
@@ -49,7 +49,7 @@ class Fixture {
   void stall(unsigned which, double p) { stalls_[which] = Stall(p, 40 + which); }
 
   World& world() { return *world_; }
-  Bench<Vnmc_top>& bench() { return bench_; }
+  Bench<Dut>& bench() { return bench_; }
   Rng& rng() { return rng_; }
 
   /// Resets the reducer, whatever it is doing, and puts it before a new memory.
@@ -118,6 +118,9 @@ class Fixture {
   /// The same of this type of source and result, any operation that there is.
   Request any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count);
 
+  /// A request of length 0 with any codes and places in its fields, most of them refused.
+  Request any_fields();
+
   /// Numbers that meet the rules of the type into the sources of r.
   void fill_operands(const Request& r);
 
@@ -156,7 +159,7 @@ class Fixture {
   void fill_floats(const Request& r, bool tame);
   void fill_blocks(const Request& r, bool tame);
 
-  Bench<Vnmc_top> bench_;
+  Bench<Dut> bench_;
   Rng rng_{seed(), 5};
   std::vector<Stall> stalls_;
   nmc::NmcSettings settings_;
@@ -167,8 +170,9 @@ class Fixture {
 
 /// Of two sources pairs that meet the rules of sums; of more any numbers, or such near 1, so that a long
 /// fold does not end in NaN or infinity at once.
+template <class Dut>
 template <class Type>
-void Fixture::fill_floats(const Request& r, bool tame) {
+void Fixture<Dut>::fill_floats(const Request& r, bool tame) {
   using Bits = typename Type::bits_type;
   for (uint64_t i = 0; i < r.source_len(); i += sizeof(Bits)) {
     if (r.nsrc == 2 && !tame) {
@@ -185,8 +189,9 @@ void Fixture::fill_floats(const Request& r, bool tame) {
   }
 }
 
-inline void Fixture::fill_operands(const Request& r) {
-  if (nmc::verdict(r) != wire::Err::OK || r.copies()) return;
+template <class Dut>
+void Fixture<Dut>::fill_operands(const Request& r) {
+  if (nmc::verdict(r, settings_.parts) != wire::Err::OK || r.copies()) return;
   const bool tame = rng_.chance(r.nsrc > 2 ? 0.7 : 0.1);
   switch (r.job.from) {
     case wire::Dtype::FLOAT32: return fill_floats<num::Float32>(r, tame);
@@ -203,7 +208,8 @@ inline void Fixture::fill_operands(const Request& r) {
 }
 
 /// Scales near each other, or anywhere; tame elements are numbers.
-inline void Fixture::fill_blocks(const Request& r, bool tame) {
+template <class Dut>
+void Fixture<Dut>::fill_blocks(const Request& r, bool tame) {
   const uint64_t bytes = num::footprint(r.job.from, num::kMxElements);
   for (uint64_t i = 0; i < r.source_len(); i += bytes) {
     const uint64_t near = rng_.below(4) == 0 ? rng_.below(8) : rng_.below(248);
@@ -227,7 +233,8 @@ uint64_t any_factor(Rng& rng) {
   return make_float<Type>(0, Type::kBias - rng.below(7), fraction_of<Type>(rng));
 }
 
-inline Fixture::Request Fixture::any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count) {
+template <class Dut>
+nmc::NmcRequest Fixture<Dut>::any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count) {
   using enum wire::Redop;
   constexpr wire::Redop kFloatOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AVG, COPY};
   constexpr wire::Redop kIntOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AND, OR, XOR, COPY};
@@ -249,12 +256,31 @@ inline Fixture::Request Fixture::any_of(wire::Dtype from, wire::Dtype to, unsign
   return r;
 }
 
-inline void Fixture::maybe_exact(Request& r) {
+template <class Dut>
+void Fixture<Dut>::maybe_exact(Request& r) {
   r.job.exact = true;
   r.job.exact = num::check(r.job, r.nsrc, r.own) == wire::Err::OK && rng_.chance(0.3);
 }
 
-inline Fixture::Request Fixture::any_request(uint64_t longest, unsigned most_sources) {
+template <class Dut>
+nmc::NmcRequest Fixture<Dut>::any_fields() {
+  Request r;
+  r.tag = static_cast<uint8_t>(tag_++);
+  r.job.from = static_cast<wire::Dtype>(rng_.below(28));
+  r.job.to = rng_.chance(0.5) ? r.job.from : static_cast<wire::Dtype>(rng_.below(28));
+  r.job.op = static_cast<wire::Redop>(rng_.below(11));
+  r.job.propagate_nan = rng_.chance(0.2);
+  r.job.saturate = rng_.chance(0.2);
+  r.job.exact = rng_.chance(0.1);
+  r.nsrc = static_cast<unsigned>(rng_.chance(0.5) ? rng_.below(4) : rng_.below(256));
+  r.own = static_cast<unsigned>(rng_.below(4));
+  const auto any = [&] { return rng_() << rng_.below(4); };
+  r.src0 = any(), r.src1 = any(), r.dst = any(), r.stride = static_cast<uint32_t>(any());
+  return r;
+}
+
+template <class Dut>
+nmc::NmcRequest Fixture<Dut>::any_request(uint64_t longest, unsigned most_sources) {
   using enum wire::Redop;
   constexpr wire::Redop kOrder[] = {SUM, MAX, MIN};
   const auto any_from = [&](std::span<const wire::Dtype> types) { return types[rng_.below(types.size())]; };

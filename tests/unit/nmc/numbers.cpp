@@ -149,7 +149,8 @@ extern "C" {
 /// num::check(); `modes`: propagate_nan 1, saturate 2, exact 4.
 uint8_t numbers_check(uint8_t from, uint8_t to, uint8_t op, unsigned modes, unsigned nsrc, unsigned own,
                       bool has_exact) {
-  return static_cast<uint8_t>(num::check(job_of(from, to, op, modes, 0), nsrc, own, has_exact));
+  return static_cast<uint8_t>(
+      num::check(job_of(from, to, op, modes, 0), nsrc, own, num::Parts{.exact = has_exact ? 2u : 0u}));
 }
 
 /// num::reduce() of sources that lie one behind the other; returns invalid 1, overflow 2, inexact 4.

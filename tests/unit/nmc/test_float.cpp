@@ -28,7 +28,7 @@ using wire::Redop;
 namespace {
 
 using Wide = test::FloatLanes<Vfloat_wide, 32>;
-using Half = test::FloatLanes<Vfloat_half, 16>;
+using Half = test::FloatLanes<Vfloat_half, 32, true>;
 using Byte = test::FloatLanes<Vfloat_byte, 8>;
 
 template <class F>
@@ -136,8 +136,8 @@ void all_pairs(Lanes& lanes) {
   }
 }
 
-template <class From, class To>
-void conversions(Wide& lanes, uint64_t steps) {
+template <class From, class To, class Lanes>
+void conversions(Lanes& lanes, uint64_t steps) {
   Rng rng(test::seed(), 40);
   for (bool saturate : {false, true}) {
     if (saturate && !kEight<To>) break;
@@ -171,6 +171,60 @@ void products(Wide& lanes, uint64_t steps) {
   run<From, To>(
       lanes, {.op = FloatOp::Mul, .saturate = kEight<To>}, steps, rng,
       [&] { return test::factors_of<From>(rng); }, step<From, To>);
+}
+
+/// Sums behind products: the accumulator and what is late, or that alone.
+template <class To>
+void late_sums(Half& lanes, uint64_t steps) {
+  Rng rng(test::seed(), 55);
+  FloatStep s;
+  s.late = true;
+  s.mask = kMask<To>;
+  for (uint64_t n = 0; n < steps; ++n) {
+    const bool use_acc = rng.below(2) != 0;
+    s.cmd = {.op = FloatOp::Sum, .from = Fmt::Fp32, .to = kFmt<To>, .use_acc = use_acc};
+    s.live = rng.below(4) == 0 ? static_cast<uint32_t>(rng()) : ~0u;
+    s.flags = {};
+    for (unsigned i = 0; i < kLanes; ++i) {
+      const auto [a, b] = test::pair_of<num::Float32>(rng);
+      s.a[i] = s.b[i] = static_cast<uint32_t>(rng());  // not looked at
+      s.acc[i] = a;
+      s.other[i] = b;
+      num::Flags flags;
+      s.want[i] = test::at_top<To>(use_acc ? num::add<num::Float32, To>(a, b, &flags)
+                                           : num::convert<num::Float32, To>(b, &flags));
+      if ((s.live >> i & 1) != 0) s.flags |= flags;
+    }
+    lanes.push(s);
+  }
+}
+
+/// Products of what is late with a factor, finite ones, as the elements of blocks are made.
+template <class To>
+void late_products(Wide& lanes, uint64_t steps) {
+  Rng rng(test::seed(), 56);
+  FloatStep s;
+  s.late = true;
+  s.cmd = {.op = FloatOp::Mul, .from = Fmt::Fp32, .to = kFmt<To>, .saturate = true, .scalar = true};
+  constexpr bool kFour = To::kExp + To::kFrac == 3;
+  s.mask = kFour ? 0xf0000000 : kMask<To>;
+  for (uint64_t n = 0; n < steps; ++n) {
+    const uint64_t top = rng.below(255);  // the largest exponent there is
+    const auto scale = static_cast<int>(std::max<int64_t>(0, static_cast<int64_t>(top) - To::kEmax));
+    s.scalar = static_cast<uint32_t>(254 - scale) << 23;
+    s.flags = {};
+    for (unsigned i = 0; i < kLanes; ++i) {
+      const uint64_t down = rng.below(24), exponent = top > down ? top - down : 0;
+      uint64_t fraction = test::fraction_of<num::Float32>(rng);
+      if (rng.below(2)) fraction = (rng() << 18) + rng.below(3) - 1;
+      const uint32_t x = test::make_float<num::Float32>(rng(), exponent, fraction);
+      s.a[i] = s.b[i] = static_cast<uint32_t>(rng());  // not looked at
+      s.other[i] = x;
+      const auto want = num::mul<num::Float32, To>(x, s.scalar, &s.flags, true);
+      s.want[i] = kFour ? static_cast<uint32_t>(want) << 28 : test::at_top<To>(want);
+    }
+    lanes.push(s);
+  }
 }
 
 /// fn(From{}, To{}) for every pair of formats.
@@ -227,13 +281,11 @@ std::vector<Source<F>> make_sources(unsigned count, bool factors, Rng& rng) {
 template <class From, class To, class Lanes>
 class Fold {
  public:
-  Fold(Lanes& lanes, const num::Job& job, const std::vector<Source<From>>& sources)
-      : lanes_(lanes), job_(job), sources_(sources), acc_(kChunk), other_(kChunk) {}
+  Fold(Lanes& lanes, const num::Job& job, const std::vector<Source<From>>& sources, bool late)
+      : lanes_(lanes), job_(job), sources_(sources), late_(late), acc_(kChunk), other_(kChunk) {}
 
   /// The result that num::reduce gives, and its flags over all steps.
-  void run(const std::vector<std::array<typename To::bits_type, kLanes>>& want, num::Flags flags,
-           bool break_odd) {
-    (void)flags;
+  void run(const std::vector<std::array<typename To::bits_type, kLanes>>& want, bool break_odd) {
     const unsigned count = static_cast<unsigned>(sources_.size());
     want_ = &want;
     const bool convert = kNeedsConvert<From, To>;
@@ -258,6 +310,11 @@ class Fold {
                  .use_acc = k > 1,
                  .to_acc = true},
                 k == 1 ? &sources_[0] : nullptr, &sources_[k], false);
+        }
+        if (count > 1 && late_) {
+          steps({.op = FloatOp::Mul, .from = Fmt::Fp32, .to = kFmt<To>, .scalar = true}, nullptr, nullptr,
+                true, true);
+          break;
         }
         steps({.op = FloatOp::Mul, .from = kFmt<From>, .to = kFmt<To>, .use_acc = count > 1, .scalar = true},
               count > 1 ? nullptr : &sources_[0], nullptr, true);
@@ -304,19 +361,22 @@ class Fold {
 
  private:
   void convert_acc(Fmt from) {
-    steps({.op = FloatOp::Convert, .from = from, .to = kFmt<To>, .use_acc = true}, nullptr, nullptr, true);
+    steps({.op = FloatOp::Convert, .from = from, .to = kFmt<To>, .use_acc = !late_}, nullptr, nullptr, true,
+          late_);
   }
 
   // One step for each beat of the chunk. Without a source: a is the accumulator, b a product kept beside it.
-  void steps(FloatCmd cmd, const Source<From>* a, const Source<From>* b, bool last) {
+  // `late`: what is to be worked on has just been made.
+  void steps(FloatCmd cmd, const Source<From>* a, const Source<From>* b, bool last, bool late = false) {
     FloatStep s;
+    s.late = late;
     s.cmd = cmd;
     s.cmd.saturate = last && job_.saturate;
     s.check_flags = false;
     s.scalar = static_cast<uint32_t>(job_.scalar);
     for (unsigned c = 0; c < kChunk; ++c) {
       for (unsigned i = 0; i < kLanes; ++i) {
-        s.acc[i] = acc_[c][i];
+        s.acc[i] = s.other[i] = acc_[c][i];
         if (a != nullptr) s.a[i] = test::at_top<From>(a->x[c][i]);
         s.b[i] = b != nullptr ? test::at_top<From>(b->x[c][i]) : other_[c][i];
         if (last) s.want[i] = test::at_top<To>((*want_)[c][i]);
@@ -330,6 +390,7 @@ class Fold {
   Lanes& lanes_;
   const num::Job& job_;
   const std::vector<Source<From>>& sources_;
+  bool late_;  // the last step works on what the one before has just made
   std::vector<Words> acc_, other_;
   const std::vector<std::array<typename To::bits_type, kLanes>>* want_ = nullptr;
 };
@@ -342,7 +403,7 @@ wire::Dtype dtype_of() {
     case Fmt::Fp16: return FLOAT16;
     case Fmt::E5m2: return FLOAT8_E5M2;
     case Fmt::E4m3: return FLOAT8_E4M3;
-    case Fmt::Fp32: break;
+    default: break;
   }
   return FLOAT32;
 }
@@ -364,9 +425,9 @@ void folds(Lanes& lanes, Redop op, unsigned rounds, Rng& rng, bool break_odd = f
     std::vector<std::span<const uint8_t>> spans;
     for (const auto& s : sources) spans.push_back(s.bytes());
     std::vector<std::array<typename To::bits_type, kLanes>> want(kChunk);
-    const num::Flags flags =
-        num::reduce(job, {reinterpret_cast<uint8_t*>(want.data()), kChunk * sizeof want[0]}, spans);
-    Fold<From, To, Lanes>(lanes, job, sources).run(want, flags, break_odd);
+    num::reduce(job, {reinterpret_cast<uint8_t*>(want.data()), kChunk * sizeof want[0]}, spans);
+    const bool late = std::is_same_v<Lanes, Wide> && rng.below(2) != 0;
+    Fold<From, To, Lanes>(lanes, job, sources, late).run(want, break_odd);
   }
 }
 
@@ -389,6 +450,34 @@ TEST_CASE("float: sums, maxima and minima of two sources, 16-bit lanes", "[nmc][
   two_sources<num::Float8E4m3, num::Float8E4m3>(lanes, 5'000);
   check(lanes);
 }
+TEST_CASE("float: sums, maxima and minima of two sources, 32-bit lanes for late sums", "[nmc][random]") {
+  Half lanes(0.1);
+  two_sources<num::Float32, num::Float32>(lanes, 60'000);
+  two_sources<num::Bfloat16, num::Bfloat16>(lanes, 10'000);
+  two_sources<num::Float16, num::Float16>(lanes, 10'000);
+  two_sources<num::Float8E5m2, num::Float8E5m2>(lanes, 3'000);
+  two_sources<num::Float8E4m3, num::Float8E4m3>(lanes, 3'000);
+  for_formats([&](auto from, auto to) {
+    using From = decltype(from);
+    using To = decltype(to);
+    if constexpr (!std::is_same_v<From, To> && !kNeedsConvert<From, To>) two_sources<From, To>(lanes, 500);
+    if constexpr (!std::is_same_v<From, To>) conversions<From, To>(lanes, 1'000);
+  });
+  check(lanes);
+}
+
+TEST_CASE("float: sums behind products, products behind sums", "[nmc][random]") {
+  Half half(0.1);
+  late_sums<num::Float32>(half, 40'000);
+  late_sums<num::Bfloat16>(half, 20'000);
+  check(half);
+  Wide wide(0.1);
+  late_products<num::Float8E4m3>(wide, 20'000);
+  late_products<num::Float8E5m2>(wide, 20'000);
+  late_products<num::Float4E2m1>(wide, 20'000);
+  check(wide);
+}
+
 TEST_CASE("float: all pairs of 8-bit types, every width of lane", "[nmc]") {
   Wide wide(0);
   all_pairs<num::Float8E5m2>(wide);
@@ -464,11 +553,15 @@ TEST_CASE("float: folds of 2 to 64 sources are left folds in fp32, 16- and 8-bit
 TEST_CASE("float: every reduction from every type to every type, 32-bit lanes", "[nmc][random]") {
   Rng rng(test::seed(), 80);
   Wide lanes(0);
+  Half half(0);
   for (Redop op : {Redop::SUM, Redop::MAX, Redop::MIN, Redop::PROD, Redop::AVG, Redop::PREMUL_SUM}) {
     for_formats([&](auto from, auto to) {
       CAPTURE(op, kFmt<decltype(from)>, kFmt<decltype(to)>);
       folds<decltype(from), decltype(to)>(lanes, op, 12, rng);
       CHECK(lanes.wrong() == 0);
+      if (op == Redop::PROD || op == Redop::AVG || op == Redop::PREMUL_SUM) return;
+      folds<decltype(from), decltype(to)>(half, op, 6, rng);
+      CHECK(half.wrong() == 0);
     });
   }
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The cycles that sw/ref/nmc_steps.h says of a request, against those that the reducer takes.
+#include <algorithm>
+
+#include "Vnmc_top.h"
+#include "nmc_fixture.h"
+#include "sw/ref/nmc_steps.h"
+
+using namespace weft;
+using nmc::NmcRequest;
+using Fixture = test::Fixture<Vnmc_top>;
+using wire::Dtype;
+using wire::Redop;
+
+namespace {
+
+struct Case {
+  Dtype from, to;
+  Redop op;
+  unsigned nsrc;
+  bool exact = false;
+};
+
+// Every operation of every class of types, K = 1, 2, 3 and 7.
+std::vector<Case> cases() {
+  constexpr std::pair<Dtype, Dtype> kTypes[] = {{Dtype::FLOAT32, Dtype::FLOAT32},
+                                                {Dtype::FLOAT16, Dtype::FLOAT16},
+                                                {Dtype::BFLOAT16, Dtype::BFLOAT16},
+                                                {Dtype::FLOAT8_E4M3, Dtype::FLOAT8_E4M3},
+                                                {Dtype::FLOAT8_E5M2, Dtype::FLOAT8_E5M2},
+                                                {Dtype::FLOAT64, Dtype::FLOAT64},
+                                                {Dtype::FLOAT32, Dtype::BFLOAT16},
+                                                {Dtype::BFLOAT16, Dtype::FLOAT32},
+                                                {Dtype::FLOAT32, Dtype::FLOAT16},
+                                                {Dtype::FLOAT16, Dtype::FLOAT8_E4M3},
+                                                {Dtype::FLOAT8_E5M2, Dtype::FLOAT16},
+                                                {Dtype::FLOAT64, Dtype::FLOAT32},
+                                                {Dtype::FLOAT8_E4M3, Dtype::FLOAT64},
+                                                {Dtype::UINT8, Dtype::UINT8},
+                                                {Dtype::INT16, Dtype::INT16},
+                                                {Dtype::INT32, Dtype::INT32},
+                                                {Dtype::UINT64, Dtype::UINT64},
+                                                {Dtype::INT8, Dtype::INT32},
+                                                {Dtype::INT32, Dtype::UINT16},
+                                                {Dtype::UINT16, Dtype::INT64},
+                                                {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3},
+                                                {Dtype::MXFP4_E2M1, Dtype::MXFP4_E2M1},
+                                                {Dtype::MXFP8_E5M2, Dtype::FLOAT32},
+                                                {Dtype::MXFP4_E2M1, Dtype::FLOAT16},
+                                                {Dtype::BFLOAT16, Dtype::MXFP8_E4M3},
+                                                {Dtype::FLOAT32, Dtype::MXFP4_E2M1}};
+  std::vector<Case> all;
+  for (const auto& [from, to] : kTypes) {
+    for (unsigned op = 0; op <= static_cast<unsigned>(Redop::COPY); ++op) {
+      for (unsigned nsrc : {1u, 2u, 3u, 7u}) {
+        for (bool exact : {false, true}) {
+          const Case c{from, to, static_cast<Redop>(op), nsrc, exact};
+          const num::Job job{.from = from, .to = to, .op = c.op, .exact = exact};
+          if (num::check(job, nsrc, 0) == wire::Err::OK) all.push_back(c);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// `count` requests like the one returned, one behind the other, where nothing has to be turned.
+NmcRequest run(Fixture& f, const Case& c, unsigned count, uint64_t elements) {
+  std::vector<NmcRequest> all;
+  f.clear();
+  for (unsigned i = 0; i < count; ++i) {
+    NmcRequest r = f.request(c.from, c.to, c.op, c.nsrc, elements);
+    r.job.exact = c.exact;
+    f.lay_out(r, 0, 0, 0, 0);
+    all.push_back(r);
+  }
+  f.run(all);
+  return all.front();
+}
+
+}  // namespace
+
+TEST_CASE("nmc: requests take the steps that nmc_steps.h says", "[nmc]") {
+  const std::vector<Case> all = cases();
+  CHECK(all.size() > 400);
+  for (const Case& c : all) {
+    CAPTURE(wire::name(c.from), wire::name(c.to), wire::name(c.op), c.nsrc, c.exact);
+    Fixture f;
+    const NmcRequest r = run(f, c, 3, 4096);
+    const auto& done = f.world().completions();
+    const double steps = static_cast<double>(nmc::busy_cycles(r.job, r.nsrc, r.len));
+    const double took = static_cast<double>(done.back().cycle - done.front().cycle) / 2;
+    CHECK(took >= steps);
+    CHECK(took <= 1.1 * steps);  // what a chunk takes beside its steps
+  }
+}
+
+TEST_CASE("nmc: a request alone takes the cycles that nmc_steps.h says", "[nmc]") {
+  for (const Case& c : cases()) {
+    for (uint64_t elements : {32, 96}) {
+      CAPTURE(wire::name(c.from), wire::name(c.to), wire::name(c.op), c.nsrc, c.exact, elements);
+      Fixture f;
+      const NmcRequest r = run(f, c, 1, elements);
+      const uint64_t took = f.world().completions().front().took;
+      // 12 cycles are the request's way to the lanes, and its response's back.
+      const uint64_t least = nmc::busy_cycles(r.job, r.nsrc, r.len) + nmc::latency(r.job, r.nsrc) +
+                             2 * f.world().settings().latency + 12;
+      CHECK(took >= least);
+      CHECK(took <= least + 8);  // chunks: to be cut, and their products
+    }
+  }
+}
