@@ -273,7 +273,6 @@ module weft_nmc_decode
     x.premul        = k.req.redop == RedPremulSum && x.fp;
     x.scale         = (k.req.redop == RedPremulSum && !x.fp) || k.req.redop == RedAvg;
     x.fold          = fold_of(k.req.redop);
-    x.to_block      = k.to_block;
     x.from          = is_block(k.req.dtype) ? FmtFp32 : format_of(k.req.dtype);
     x.to            = format_of(k.req.to);  // of its elements
     x.int_from      = int_type_t'(k.req.dtype[2:0]);
@@ -283,7 +282,7 @@ module weft_nmc_decode
     // Floats have a second array behind the fold; fp64, and sums that were products first, go on
     // from the accumulator.
     x.second        = x.fp && !x.fp64 &&
-                      (x.to_block || (!x.one && !x.premul && (x.scale || converts)));
+                      (k.to_block || (!x.one && !x.premul && (x.scale || converts)));
     x.tail          = !x.one && x.fp && !x.second && (x.scale || converts);
     x.chunked       = !x.one && (k.req.nsrc != 8'd2 || x.tail || x.premul);
     x.propagate_nan = k.req.propagate_nan;

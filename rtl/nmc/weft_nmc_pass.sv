@@ -101,6 +101,7 @@ module weft_nmc_pass
 
   wire ready_to_aim = job_valid_i && (cut_q || !chunked);
   wire from_block = job_i.layout.from_block;
+  wire to_block = job_i.layout.to_block;
   wire half_bytes = job_i.layout.mx == MxE2m1;  // elements of a block
   // Bytes of a chunk of blocks, of 17 or 33.
   localparam span_t Chunk17 = span_t'(ChunkSteps * 17);
@@ -121,7 +122,7 @@ module weft_nmc_pass
   wire span_t chunk_m1 = from_block ? block_m1 : plain_m1;
   // Chunks of blocks have so many bytes beyond whole beats: a scale a step. Others have none.
   wire offs_t place = head_q ? job_i.place : place_q;
-  wire offs_t chunk_scales = !job_i.layout.to_block ? '0 :
+  wire offs_t chunk_scales = !to_block ? '0 :
       halved ? offs_t'(ChunkSteps / 2) : offs_t'(ChunkSteps);
   wire takes_k = kind == PassNext || kind == PassFirst;  // source k is operand b
   wire own_first = job_i.own == 6'(skips);
@@ -207,7 +208,7 @@ module weft_nmc_pass
     float_fmt_e widest;
     logic scales, second;
     widest          = recipe.fp64 ? FmtFp64 : FmtFp32;
-    scales          = ends_fold && (recipe.scale || recipe.to_block);
+    scales          = ends_fold && (recipe.scale || to_block);
     second          = emits && recipe.second;
     x.op            = float_op(what);
     x.from          = recipe.from;
@@ -230,10 +231,10 @@ module weft_nmc_pass
   function automatic float_cmd_t second_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
     logic scales;
-    scales          = recipe.scale || recipe.to_block;
+    scales          = recipe.scale || to_block;
     x               = '0;
     x.to            = recipe.to;
-    x.saturate      = recipe.saturate || recipe.to_block;
+    x.saturate      = recipe.saturate || to_block;
     if (what == PassScale) begin
       x.op      = FloatSum;
       x.from    = FmtFp32;
@@ -266,11 +267,11 @@ module weft_nmc_pass
   // All steps of a job with a second array go the same way, those to the accumulator half of it.
   function automatic lane_class_e class_of(kind_e what, float_op_e op);
     if (from_block)
-      return !recipe.second ? LaneBlock : recipe.to_block ? LaneBlockOut : LaneBlockTo;
+      return !recipe.second ? LaneBlock : to_block ? LaneBlockOut : LaneBlockTo;
     if (recipe.copy || !recipe.fp) return LaneInt;
     if (recipe.exact) return LaneExact;
     if (recipe.second)
-      return recipe.to_block ? LaneFloatOut : recipe.scale ? LaneSumMul : LaneSumTo;
+      return to_block ? LaneFloatOut : recipe.scale ? LaneSumMul : LaneSumTo;
     if (recipe.fp64) return (op == FloatMul) ? LaneDoubleMul : LaneDouble;
     if (what == PassScale) return LaneMulSum;
     return (op == FloatMul) ? LaneMul : LaneFloat;

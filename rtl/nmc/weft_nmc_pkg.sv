@@ -372,7 +372,6 @@ package weft_nmc_pkg;
     logic        premul;   // each source times the scalar first
     logic        scale;    // the sum times the scalar last; of integers in its last step
     logic        second;   // ... or converted to, by a second array of lanes
-    logic        to_block; // ... by the scale of a block
     logic        tail;     // ... in a pass of its own, from the accumulator
     int_op_e     fold;     // also of floats
     float_fmt_e  from;

@@ -337,29 +337,3 @@ TEST_CASE("nmc: K sources take K - 1 cycles a beat", "[nmc]") {
     }
   }
 }
-
-TEST_CASE("nmc: a pre-multiplied sum of K integers takes K - 1 cycles a beat, of one it takes one", "[nmc]") {
-  constexpr uint32_t kLen = 32768, kBeats = kLen / 128;
-  for (Dtype type : {Dtype::INT32, Dtype::UINT64}) {
-    for (unsigned nsrc : {1u, 2u, 5u}) {
-      CAPTURE(wire::name(type), nsrc);
-      NmcSettings s;
-      s.size = 4 << 20;
-      Fixture f(s);
-      f.clear();
-      std::vector<NmcRequest> requests;
-      for (unsigned i = 0; i < 3; ++i) {
-        NmcRequest r = f.request(type, Redop::PREMUL_SUM, nsrc, kLen / num::bytes_of(type));
-        f.lay_out(r, 0, 0, 0, 0);
-        r.job.scalar = 0x1234'5678'9abc'def1;
-        requests.push_back(r);
-      }
-      f.run(requests);
-      const auto& done = f.world().completions();
-      const double beat = static_cast<double>(done.back().cycle - done.front().cycle) / (2.0 * kBeats);
-      const unsigned steps = nsrc == 1 ? 1 : nsrc - 1;
-      CHECK(beat <= steps + 0.05);
-      CHECK(beat >= steps - 0.1);
-    }
-  }
-}
