@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -369,13 +370,19 @@ double host_rate_gbps(const Scenario& s, uint32_t node) {
   return rate;
 }
 
-Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections) {
+Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections,
+                               double most_loss) {
   Result<TomlFile> read = TomlFile::read(path);
   if (!read.ok()) return Status::error(read.error());
   TomlFile& file = read.value();
   Scenario s;
   s.file = path;
-  visit_keys(s, ReadTomlKeys{file});
+  ReadTomlKeys keys{file};
+  visit_keys(
+      s, [&](const char* section, const char* key, auto& value, double low, double high, const char* what) {
+        const bool loss = toml_key_name(section, key) == "faults.loss";
+        keys(section, key, value, low, loss ? std::min(high, most_loss) : high, what);
+      });
   TomlTable fabric = file.root().table("fabric");
   for (TomlTable t : fabric.tables("link")) read_link(t, s.fabric.link.emplace_back());
   for (TomlTable t : fabric.tables("host")) read_host(t, s.fabric.host.emplace_back());

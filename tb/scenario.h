@@ -156,9 +156,10 @@ inline bool is_reference(const Scenario& s, uint32_t node) {
 }
 
 // Reads `path` over the defaults. `own_sections` are top-level tables that the caller reads itself (with
-// TomlFile); every other unknown key is an error. The text of an error is "file: key = value: what was
-// expected".
-Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections = {});
+// TomlFile); every other unknown key is an error. `most_loss` is for a caller that cannot do without any
+// frame. The text of an error is "file: key = value: what was expected".
+Result<Scenario> load_scenario(const std::string& path, const std::vector<std::string>& own_sections = {},
+                               double most_loss = 1);
 
 // Sets one key as a flag does; `flag` is how the user wrote it: "--loss = 1.5: expected ...".
 Status set_key(Scenario& scenario, const std::string& key, const std::string& value, const std::string& flag);

@@ -104,7 +104,7 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
     bool whole;
     const char* expected;
   } lists[] = {
-      {"--loss", o.loss, over.loss, 0, 0.999999, false, "probabilities from 0 to below 1: 0,0.01"},
+      {"--loss", o.loss, over.loss, 0, kMostLoss, false, kLossRange},
       {"--planes", o.planes, over.planes, 1, 16, true, "integers from 1 to 16: 1,2,4"},
       {"--paths", o.paths, over.paths, 1, 256, true, "integers from 1 to 256: 16,64"},
       {"--size", o.size, over.bytes, 0, 2147483648.0, true, "bytes from 0 to 2^31: 65536,1000000"},

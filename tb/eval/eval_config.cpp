@@ -33,7 +33,7 @@ struct Sweepable {
   const char* what;
 };
 constexpr Sweepable kSweepable[] = {
-    {"loss", 0, 0.999999, false, "probabilities from 0 to below 1"},
+    {"loss", 0, kMostLoss, false, kLossRange},
     {"planes", 1, 16, true, "integers from 1 to 16"},
     {"paths", 1, 256, true, "integers from 1 to 256"},
     {"fan_in", 1, 65535, true, "integers from 1 to 65535"},
@@ -236,7 +236,6 @@ Status check(const EvalConfig& c) {
   };
   for (const Point& point : points_of(c)) {
     const Setting s = at_point(c, point);
-    if (s.scenario.faults.loss >= 1) return bad("faults.loss", s.scenario.faults.loss, "below 1");
     if (Status status = check_scenario(s.scenario); !status.ok()) return status;
     if (Status status = check_workload(s.traffic, s.scenario.nodes); !status.ok())
       return Status::error(fmt::format("{}: {}", c.file, status.text()));
@@ -272,7 +271,8 @@ Result<BodyKind> parse_body(const std::string& text) {
 Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides) {
   EvalConfig c;
   c.file = path;
-  auto scenario = tb::load_scenario(path, {"eval", "packet", "traffic", "weft", "roce", "sweep", "goal"});
+  auto scenario =
+      tb::load_scenario(path, {"eval", "packet", "traffic", "weft", "roce", "sweep", "goal"}, kMostLoss);
   if (!scenario.ok()) return Status::error(scenario.error());
   Setting& base = c.base;
   base.scenario = scenario.take();

@@ -18,6 +18,10 @@
 
 namespace weft::eval {
 
+/// Of a file, a sweep or a flag: where nothing arrives there is nothing to compare, and no bound.
+inline constexpr double kMostLoss = 0.999999;
+inline constexpr const char* kLossRange = "probabilities from 0 to 0.999999: 0,0.01";
+
 enum class BodyKind : uint8_t { kWeft, kRoce, kRocePfc };
 const char* name_of(BodyKind kind);
 

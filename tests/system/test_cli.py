@@ -391,6 +391,11 @@ class Runs(Case):
         self.assertEqual(failed["verdict"], "failed")
         self.assertGreater(failed["counters"]["port0.tx.frames"], 0)  # what the hardware says, when it is wanted most
 
+    def test_a_network_that_loses_everything_is_a_run_that_fails(self):
+        result = self.weft("sim", "--config", "s.toml", "--loss", "1")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("FAILED: ", result.stdout)
+
     def test_a_signal_stops_a_run_and_leaves_no_file(self):
         self.write("long.toml", WORKLOAD.replace("count = 6000\n", "count = 6000\nrepeat = 100000\n"))
         before = self.files()

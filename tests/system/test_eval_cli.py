@@ -91,10 +91,11 @@ class EvalCli(unittest.TestCase):
         self.changed("paths = 16", "paths = 16\nwindow = 3", "weft.window = 3", "unknown key")
         self.changed("planes = 2", "planes = 2\nsize = 3", "cluster.size = 3", "unknown key")
         self.changed('"permutation"', '"perm"', "traffic.pattern", "'perm'", "permutation")
-        self.changed("loss = [0, 0.02]", "loss = [0, 1]", "sweep.loss[1] = 1", "below 1")
+        self.changed("loss = [0, 0.02]", "loss = [0, 1]", "sweep.loss[1] = 1", "from 0 to 0.999999")
         self.changed("loss = [0, 0.02]", "loss = [0, -0.1]", "sweep.loss[1] = -0.1")
         self.changed("loss = [0, 0.02]", "loss = 0", "sweep.loss = 0")
-        self.changed("[sweep]\nloss = [0, 0.02]", "[faults]\nloss = 1", "loss")
+        for loss in ("1", "1.5"):
+            self.changed("[sweep]\nloss = [0, 0.02]", f"[faults]\nloss = {loss}", f"faults.loss = {loss}", "a number from 0 to 0.999999")
         self.changed("nodes = 8", "nodes = 1", "cluster.nodes = 1", "at least 2")
         self.changed("hosts_per_leaf = 4", 'topology = "ring"', "fabric.topology", "'ring'")
         self.changed("at_least = 10\n", "", "goal[0].at_least")
@@ -136,7 +137,8 @@ class EvalCli(unittest.TestCase):
         ok = ["--scenario", "s.toml"]
         self.refused([])
         self.refused(["--scenario", "absent.toml"], "absent.toml", "cannot be read")
-        self.refused([*ok, "--loss", "1"], "--loss = 1", "below 1")
+        for loss in ("1", "1.5", "0.9999995"):
+            self.refused([*ok, "--loss", loss], f"--loss = {loss}", "from 0 to 0.999999")
         self.refused([*ok, "--loss", "0,x"], "--loss = 0,x")
         self.refused([*ok, "--seed", "-1"], "--seed = -1")
         self.refused([*ok, "--planes", "0"], "--planes = 0")
