@@ -120,6 +120,27 @@ class OutputFile {
   std::FILE* file_ = nullptr;
 };
 
+/// The folders of a path that do not exist yet, innermost first. Those that a run made and left empty are
+/// taken away again.
+class NewFolders {
+ public:
+  explicit NewFolders(const std::string& path) {
+    std::error_code none;
+    for (std::filesystem::path p = std::filesystem::path(path).lexically_normal();
+         !p.empty() && p != p.root_path() && !std::filesystem::exists(p, none); p = p.parent_path())
+      folders_.push_back(p);
+  }
+  NewFolders(const NewFolders&) = delete;
+  NewFolders& operator=(const NewFolders&) = delete;
+  ~NewFolders() {
+    std::error_code in_use;
+    for (const std::filesystem::path& p : folders_) std::filesystem::remove(p, in_use);
+  }
+
+ private:
+  std::vector<std::filesystem::path> folders_;
+};
+
 /// Refuses a place to write that is one of the files a command reads, or the place of another output.
 inline Status check_places(
     const std::vector<std::string>& read,

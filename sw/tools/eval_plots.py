@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what `weft eval --json` found: PNG and SVG of each plot for which there is data.
+"""Draws what `weft eval --json` found: PNG and SVG of each plot for which there is data, beside the figures they show.
 
-    eval_plots.py eval.json FOLDER
+    eval_plots.py FOLDER < eval.json
+
+Files are written when all are drawn, as .part, and then take their names; a signal comes before that or behind it. So
+whoever ends this program finds all of them or none.
 """
+import io
 import json
 import os
+import signal
 import sys
 
-import matplotlib
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it without a word, as it ends `weft eval`
+
+import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "weft"  # the same figures give the same file
@@ -150,13 +157,9 @@ PLOTS = {"loss": loss_plot, "planes": planes_plot, "shares": shares_plot, "over_
          "completion": completion_plot}
 
 
-def main():
-    if len(sys.argv) != 3:
-        print(__doc__, file=sys.stderr)
-        return 2
-    with open(sys.argv[1], encoding="utf-8") as handle:
-        data = json.load(handle)
-    os.makedirs(sys.argv[2], exist_ok=True)
+def drawn(data):
+    """Contents of the plots, by name of file."""
+    files = {}
     for scenario in data["scenarios"]:
         for name, plot in PLOTS.items():
             figure = plot(scenario, data["rows"])
@@ -169,9 +172,47 @@ def main():
                 axes.grid(alpha=0.3)
             figure.tight_layout()
             for kind in ("png", "svg"):
-                figure.savefig(os.path.join(sys.argv[2], f"{scenario['name']}-{name}.{kind}"), dpi=110,
-                               metadata={"Date": None} if kind == "svg" else None)
+                content = io.BytesIO()
+                figure.savefig(content, format=kind, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+                files[f"{scenario['name']}-{name}.{kind}"] = content.getvalue()
             plt.close(figure)
+    return files
+
+
+def publish(files, folder):
+    """Puts all files into the folder, in place of those of before, or none of them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    made, path = [], os.path.abspath(folder)  # innermost first
+    while not os.path.exists(path):
+        made.append(path)
+        path = os.path.dirname(path)
+    parts = {os.path.join(folder, name + ".part"): content for name, content in files.items()}
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for path, content in parts.items():
+            with open(path, "wb") as handle:
+                handle.write(content)
+    except OSError:
+        for path in filter(os.path.exists, parts):
+            os.remove(path)
+        for path in filter(os.path.exists, made):
+            os.rmdir(path)
+        raise
+    for path in parts:
+        os.replace(path, path.removesuffix(".part"))
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    text = sys.stdin.buffer.read()
+    files = drawn(json.loads(text))
+    try:
+        publish({"eval.json": text, **files}, sys.argv[1])
+    except OSError as e:
+        print(f"weft eval: --plots = {sys.argv[1]}: cannot be written: {e.strerror}", file=sys.stderr)
+        return 2
     return 0
 
 

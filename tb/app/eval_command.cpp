@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft eval`: transports compared in scenarios.
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -43,7 +44,7 @@ struct Work {
   std::vector<EvalConfig> configs;
   unsigned at_a_time = 1;
   Machine machine;
-  std::optional<OutputFile> json, csv, data;  // data: what the plots show
+  std::optional<OutputFile> json, csv;
 };
 
 int bad_input(const std::string& text) {
@@ -71,18 +72,45 @@ Result<std::vector<double>> list_of(const char* flag, const std::string& text, d
   return values;
 }
 
-// Draws what a report says. The script is Python and looks for matplotlib there.
-Status draw(const std::string& json, const std::string& folder) {
+// Draws what a report says, and puts it beside the plots. The script is Python and looks for matplotlib
+// there. It ends when this program does: else it would write its files into a folder that nobody waits for
+// any more.
+int draw(const std::string& json, const std::string& folder) {
   const std::string python = WEFT_VENV_PYTHON, script = WEFT_SOURCE_DIR "/sw/tools/eval_plots.py";
-  const pid_t child = ::fork();
+  const auto failed = [&](const std::string& what) {
+    std::fprintf(stderr, "weft eval: --plots = %s: %s failed\n", folder.c_str(), what.c_str());
+    return kFailed;
+  };
+  std::FILE* in = std::tmpfile();  // has no name to be left behind
+  if (in == nullptr) return failed("a temporary file");
+  if (std::fwrite(json.data(), 1, json.size(), in) != json.size() || std::fseek(in, 0, SEEK_SET) != 0) {
+    std::fclose(in);
+    return failed("a temporary file");
+  }
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
-    ::execl(python.c_str(), python.c_str(), script.c_str(), json.c_str(), folder.c_str(), nullptr);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(127);
+    ::dup2(::fileno(in), STDIN_FILENO);
+    ::execl(python.c_str(), python.c_str(), script.c_str(), folder.c_str(), nullptr);
     ::_exit(127);
   }
+  std::fclose(in);
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Status::error(fmt::format("--plots = {}: {} {} failed", folder, python, script));
-  return {};
+  if (child < 0 || ::waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+    return failed(python + " " + script);
+  if (WEXITSTATUS(status) == kBadInput) return kBadInput;  // told by the script
+  return WEXITSTATUS(status) == 0 ? kOk : failed(python + " " + script);
+}
+
+// Whether the folder of the plots can be made and written. Until they are drawn it is not there.
+Status try_folder(const std::string& path) {
+  if (path.empty()) return Status::error("--plots = '': expected a path");
+  const NewFolders made(path);
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return Status::error(fmt::format("--plots = {}: cannot be made: {}", path, error.message()));
+  return OutputFile::create("--plots", (fs::path(path) / "eval.json").string()).status();
 }
 
 Result<unsigned> threads_of(const char* flag, const std::string& text) {
@@ -169,13 +197,7 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
     file->emplace(created.take());
   }
   if (o.plots) {
-    std::error_code error;
-    fs::create_directories(*o.plots, error);
-    if (error)
-      return Status::error(fmt::format("--plots = {}: cannot be made: {}", *o.plots, error.message()));
-    auto created = OutputFile::create("--plots", (fs::path(*o.plots) / "eval.json").string());
-    if (!created.ok()) return created.status();
-    work.data.emplace(created.take());
+    if (Status s = try_folder(*o.plots); !s.ok()) return s;
   }
   return work;
 }
@@ -214,12 +236,8 @@ int run(const Options& o, tb::Ranks* ranks, int argc, char** argv) {
   if (work.csv)
     if (Status s = work.csv->write(csv_of(results)); !s.ok()) return bad_input(s.text());
   if (o.plots) {
-    if (Status s = work.data->write(text); !s.ok()) return bad_input(s.text());
     std::fflush(stdout);
-    if (Status s = draw((fs::path(*o.plots) / "eval.json").string(), *o.plots); !s.ok()) {
-      std::fprintf(stderr, "weft eval: %s\n", s.text().c_str());
-      return kFailed;
-    }
+    if (const int end = draw(text, *o.plots); end != kOk) return end;
   }
   if (!why.empty()) {
     std::printf("FAILED: %s\nrerun: %s\n", why.c_str(), command.c_str());

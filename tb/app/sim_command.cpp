@@ -128,27 +128,6 @@ std::string too_large(const Workload& workload, uint64_t most) {
   return {};
 }
 
-// The folders of a path that do not exist yet, innermost first. Those that a run made and left empty are
-// taken away again.
-class NewFolders {
- public:
-  explicit NewFolders(const std::string& path) {
-    std::error_code none;
-    for (fs::path p = fs::path(path).lexically_normal();
-         !p.empty() && p != p.root_path() && !fs::exists(p, none); p = p.parent_path())
-      folders_.push_back(p);
-  }
-  NewFolders(const NewFolders&) = delete;
-  NewFolders& operator=(const NewFolders&) = delete;
-  ~NewFolders() {
-    std::error_code in_use;
-    for (const fs::path& p : folders_) fs::remove(p, in_use);
-  }
-
- private:
-  std::vector<fs::path> folders_;
-};
-
 Result<std::vector<uint8_t>> read_firmware() {
   const fs::path path = fs::read_symlink("/proc/self/exe").parent_path() / "firmware" / "cpu_m.bin";
   std::ifstream in(path, std::ios::binary);

@@ -7,6 +7,7 @@ no file that was not there before.
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -148,6 +149,8 @@ class EvalCli(unittest.TestCase):
         self.refused([*ok, "--threads", "0"], "--threads = 0")
         self.refused([*ok, "--json", "none/o.json"], "--json = none/o.json")
         self.refused([*ok, "--csv", "none/o.csv"], "--csv = none/o.csv")
+        self.refused([*ok, "--plots", "s.toml/p"], "--plots = s.toml/p: cannot be made")
+        self.refused([*ok, "--plots", "/proc/p"], "--plots = /proc/p: cannot be made")
 
         self.refused([*ok, "--json", ""], "--json = '': expected a path")
         self.refused([*ok, "--json", "s.toml"], "--json = s.toml", "expected no file that is read")
@@ -160,8 +163,8 @@ class EvalCli(unittest.TestCase):
     def test_a_signal_leaves_no_file(self):
         self.write(SCENARIO.replace("bytes = 200_000", "bytes = 2_000_000_000"))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-            with subprocess.Popen([WEFT, "eval", "--scenario", "s.toml", "--json", "o.json", "--csv", "o.csv"], cwd=self.dir,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            with subprocess.Popen([WEFT, "eval", "--scenario", "s.toml", "--json", "o.json", "--csv", "o.csv", "--plots", "new/p"],
+                                  cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
                 time.sleep(1)
                 self.assertIsNone(run.poll(), "ended too early")
                 run.send_signal(number)
@@ -218,6 +221,54 @@ class EvalCli(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("small-loss.svg", os.listdir(os.path.join(self.dir, "p")))
         self.assertIn("small-loss.png", os.listdir(os.path.join(self.dir, "p")))
+
+    def test_plots_that_do_not_fit_leave_none(self):
+        small = os.path.join(self.dir, "small")
+        os.mkdir(small)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, check=False)
+        if mounted.returncode != 0:
+            # Only root may mount.
+            self.skipTest(f"no file system of 64 KB to fill: mount says {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", small], check=True)
+        result = self.weft("--scenario", "s.toml", "--seed", "1", "--plots", "small/new/p")
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertEqual(result.stderr, "weft eval: --plots = small/new/p: cannot be written: No space left on device\n")
+        self.assertEqual(os.listdir(small), [])
+
+    def test_a_signal_while_plots_are_drawn_leaves_all_or_none(self):
+        args = [WEFT, "eval", "--scenario", "s.toml", "--seed", "1", "--loss", "0,0.02", "--plots", "p"]
+        self.assertEqual(subprocess.run(args, cwd=self.dir, stdout=subprocess.DEVNULL, timeout=LIMIT_S, check=False).returncode, 0)
+        folder = os.path.join(self.dir, "p")
+        complete = sorted(os.listdir(folder))
+        self.assertIn("eval.json", complete)
+        shutil.rmtree(folder)
+        drawing = "/proc/{0}/task/{0}/children"
+        # The program alone is told, or all of it as by Ctrl-C; at once, and at some time of the drawing.
+        for number, group, delay in ((signal.SIGTERM, False, 0), (signal.SIGINT, False, 0), (signal.SIGKILL, False, 0.3),
+                                     (signal.SIGINT, True, 0), (signal.SIGTERM, True, 0.6), (signal.SIGTERM, False, 0.9),
+                                     (signal.SIGINT, True, 1.2)):
+            with self.subTest(number=number, group=group, delay=delay), \
+                 subprocess.Popen(args, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  start_new_session=True) as run:
+                while run.poll() is None:
+                    try:
+                        with open(drawing.format(run.pid), encoding="utf-8") as handle:
+                            if handle.read().strip():
+                                break
+                    except OSError:
+                        break
+                self.assertIsNone(run.poll(), "ended too early")
+                time.sleep(delay)
+                (os.killpg if group else os.kill)(run.pid, number)
+                _, err = run.communicate(timeout=LIMIT_S)  # ends when the drawing has ended too
+                if delay == 0:
+                    self.assertEqual(run.returncode, -number)
+                self.assertEqual(err, b"")
+                self.assertIn(sorted(os.listdir(self.dir)), (["s.toml"], ["p", "s.toml"]))
+                if os.path.exists(folder):
+                    self.assertEqual(sorted(os.listdir(folder)), complete)
+                    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
