@@ -22,9 +22,39 @@ std::uint32_t cycles(double us, double mhz) {
   return static_cast<std::uint32_t>(std::lround(us * mhz));
 }
 
+wire::Doorbell simple(wire::DbOp op, unsigned subgraph, std::uint64_t cookie) {
+  wire::Doorbell d;
+  d.op = op;
+  d.subgraph = static_cast<std::uint16_t>(subgraph);
+  d.cookie = cookie;
+  return d;
+}
+
+void write_doorbell(Hal& hal, const wire::Doorbell& d) {
+  std::uint8_t bytes[wire::Doorbell::kBytes];
+  d.pack(bytes);
+  hal.doorbell(bytes);
+}
+
+// Whether the engine comes to rest. The bits of IDLE lag behind the blocks, so a doorbell on its way from one
+// block to the next may show in none of them for a cycle; but not in two reads, which are further apart.
+bool comes_to_rest(Hal& hal) {
+  constexpr std::uint32_t kRest = regs::kIdleMe.put(1) | regs::kIdleHost.put(1);
+  unsigned seen = 0;
+  for (int i = 0; i < kPolls; ++i) {
+    if ((hal.csr_read(regs::kIdle) & kRest) == kRest) {
+      if (++seen == 2) return true;
+      continue;
+    }
+    seen = 0;
+    hal.relax();
+  }
+  return false;
+}
+
 }  // namespace
 
-Result<Device> Device::open(Hal& hal) {
+Result<Device> Device::open(Hal& hal, IfBusy busy) {
   Device d(hal);
   const auto there = [&hal]() -> Status {
     if (const auto id = hal.csr_read(regs::kId); id != regs::kIdValueReads)
@@ -41,19 +71,30 @@ Result<Device> Device::open(Hal& hal) {
     return Status::error(fmt::format(
         "INTERFACE register: {:#010x}, expected {:#010x}: node and driver are of different builds", hash,
         regs::kInterfaceHash));
+  d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(hal.csr_read(regs::kCaps2));
+  // A reset of a reducer that reads: memory's answers would be taken for those to its next request.
+  if (!comes_to_rest(hal)) {
+    if (busy == IfBusy::kRefuse)
+      return Status::error(
+          fmt::format("IDLE: {:#010x} after {} reads, bits me and host are not both 1: the node still works "
+                      "for whoever had it before",
+                      hal.csr_read(regs::kIdle), kPolls));
+    for (unsigned s = 0; s < d.caps_.num_subgraphs; ++s) write_doorbell(hal, simple(wire::DbOp::ABORT, s, 0));
+    // What keeps it from resting now is CPU-M, which may have trapped and reads no memory by the reducer.
+    comes_to_rest(hal);
+  }
   hal.csr_write(regs::kCtrl, regs::kCtrlSoftReset.put(1));
   for (int i = 0; regs::kIdleResetDone.get(hal.csr_read(regs::kIdle)) == 0; ++i) {
     if (i == kPolls) return Status::error("IDLE.reset_done: 0, the soft reset does not end");
     hal.relax();
   }
   const auto c0 = hal.csr_read(regs::kCaps0), c1 = hal.csr_read(regs::kCaps1),
-             c2 = hal.csr_read(regs::kCaps2), c3 = hal.csr_read(regs::kCaps3);
+             c3 = hal.csr_read(regs::kCaps3);
   d.caps_.num_ports = regs::kCaps0NumPorts.get(c0);
   d.caps_.paths_per_port = regs::kCaps0PathsPerPort.get(c0);
   d.caps_.num_conns = regs::kCaps0NumConns.get(c0);
   d.caps_.num_regions = regs::kCaps1NumRegions.get(c1);
   d.caps_.num_sems = regs::kCaps1NumSems.get(c1);
-  d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(c2);
   d.caps_.exact_sums = regs::kCaps3ExactSums.get(c3);
   d.region_used_.assign(d.caps_.num_regions, false);
   // Keys of before this reset are not used again ...
@@ -222,9 +263,7 @@ Status Device::ring(wire::Doorbell d) {
   if (outstanding_ >= ring_entries_)  // the engine has no consumer index: never more than the ring holds
     return Status::error(
         fmt::format("doorbell: {} completions are unread, the ring holds no more", outstanding_));
-  std::uint8_t bytes[wire::Doorbell::kBytes];
-  d.pack(bytes);
-  hal_->doorbell(bytes);
+  write_doorbell(*hal_, d);
   ++outstanding_;
   return {};
 }
@@ -239,16 +278,6 @@ Status Device::post_register(unsigned subgraph, std::uint64_t entries_addr, std:
   d.cookie = cookie;
   return ring(d);
 }
-
-namespace {
-wire::Doorbell simple(wire::DbOp op, unsigned subgraph, std::uint64_t cookie) {
-  wire::Doorbell d;
-  d.op = op;
-  d.subgraph = static_cast<std::uint16_t>(subgraph);
-  d.cookie = cookie;
-  return d;
-}
-}  // namespace
 
 Status Device::post_launch(unsigned subgraph, std::uint64_t cookie) {
   return ring(simple(wire::DbOp::LAUNCH, subgraph, cookie));

@@ -75,10 +75,20 @@ struct ConnectionConfig {
   double init_cap_bytes = 64 * 1024;  // in flight on a port before its first ack
 };
 
+// What becomes of a node that does not come to rest by itself, as when the program that had it died while a
+// plan waited for a peer.
+enum class IfBusy {
+  kRefuse,  // an error, and the node is left as it is
+  // All that it runs is aborted, then it is reset. The completions of that still go to the ring of before, so
+  // the memory of that ring must not be anyone else's yet.
+  kAbort,
+};
+
 class Device {
  public:
-  // Checks that the node is one this software knows and resets it: everything set up before is forgotten.
-  static Result<Device> open(Hal& hal);
+  // Checks that the node is one this software knows, waits until its engine is at rest, and resets it:
+  // everything set up before is forgotten.
+  static Result<Device> open(Hal& hal, IfBusy busy = IfBusy::kRefuse);
 
   const Caps& caps() const { return caps_; }
   Hal& hal() { return *hal_; }

@@ -32,7 +32,7 @@ class FakeNode : public Hal {
         regs::kCaps0NumPorts.put(2) | regs::kCaps0PathsPerPort.put(8) | regs::kCaps0NumConns.put(64);
     regs[regs::kCaps1] = regs::kCaps1NumRegions.put(64) | regs::kCaps1NumSems.put(256);
     regs[regs::kCaps2] = regs::kCaps2NumSubgraphs.put(64);
-    regs[regs::kIdle] = regs::kIdleResetDone.put(1);
+    regs[regs::kIdle] = regs::kIdleMe.put(1) | regs::kIdleHost.put(1) | regs::kIdleResetDone.put(1);
     regs[regs::kCpuStatus] = 0x57010000;
   }
 

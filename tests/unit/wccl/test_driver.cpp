@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver in front of a node that only answers registers: whom it accepts, what it writes there.
+#include <fmt/format.h>
+
 #include "fake_node.h"
 #include "sw/weft/device.h"
 #include "weft_test.h"
@@ -51,7 +53,7 @@ TEST_CASE("case rtl 15: a node that reads as all ones is an error, not a node", 
     node.reads_left = reads;
     text = opened(node);
   }
-  CHECK(reads - 1 == 10);  // as many as there are: it was accepted only because it answered all
+  CHECK(reads - 1 == 12);  // as many as there are: it was accepted only because it answered all
   node.reads_left = 1000;
   auto device = weft::Device::open(node);
   REQUIRE(device.ok());
@@ -93,8 +95,58 @@ TEST_CASE("driver: firmware that traps, stays silent or is another's does not co
 
 TEST_CASE("driver: a reset that does not end is told", "[driver]") {
   FakeNode node;
-  node.regs[regs::kIdle] = 0;
+  node.regs[regs::kIdle] = regs::kIdleMe.put(1) | regs::kIdleHost.put(1);
   CHECK(opened(node) == "IDLE.reset_done: 0, the soft reset does not end");
+}
+
+TEST_CASE("driver: a node is reset only once its engine is at rest", "[driver]") {
+  // A node that still works for the program before: IDLE reads as `states` tell, one after the other, and
+  // from then on as the last. The reset must not come before two reads in a row told of rest.
+  struct Busy : FakeNode {
+    std::vector<std::uint32_t> states;
+    std::size_t idle_reads = 0, reads_at_reset = 0;
+    bool ends_by_abort = false;
+    std::uint32_t csr_read(std::uint32_t addr) override {
+      if (addr != regs::kIdle) return FakeNode::csr_read(addr);
+      if (ends_by_abort && doorbells.size() == 64) return FakeNode::csr_read(addr);
+      return states[std::min(idle_reads++, states.size() - 1)] | regs::kIdleResetDone.put(1);
+    }
+    void csr_write(std::uint32_t addr, std::uint32_t value) override {
+      if (addr == regs::kCtrl && regs::kCtrlSoftReset.get(value) != 0) reads_at_reset = idle_reads;
+      FakeNode::csr_write(addr, value);
+    }
+  };
+  constexpr std::uint32_t me = regs::kIdleMe.put(1), host = regs::kIdleHost.put(1);
+  Busy slow;
+  slow.states = {0, host, me, me | host, 0, me | host, host, me, me | host, me | host};
+  CHECK(opened(slow) == "");
+  CHECK(slow.reads_at_reset == slow.states.size());
+  CHECK(slow.doorbells.empty());
+
+  for (std::uint32_t never : {0U, me, host}) {
+    Busy stuck;
+    stuck.states = {never};
+    CHECK(opened(stuck) ==
+          fmt::format("IDLE: {:#010x} after 100000 reads, bits me and host are not both 1: the "
+                      "node still works for whoever had it before",
+                      never | regs::kIdleResetDone.put(1)));
+    CHECK(stuck.reads_at_reset == 0);
+    CHECK(stuck.doorbells.empty());
+  }
+
+  for (bool ends : {true, false}) {  // false: as when CPU-M has trapped with a registration before it
+    Busy stuck;
+    stuck.states = {host};
+    stuck.ends_by_abort = ends;
+    auto device = weft::Device::open(stuck, weft::IfBusy::kAbort);
+    REQUIRE(device.ok());
+    CHECK(stuck.reads_at_reset == (ends ? 100'000 : 200'000));
+    REQUIRE(stuck.doorbells.size() == 64);
+    for (unsigned i = 0; i < 64; ++i) {
+      CHECK(stuck.doorbells[i].op == weft::wire::DbOp::ABORT);
+      CHECK(stuck.doorbells[i].subgraph == i);
+    }
+  }
 }
 
 TEST_CASE("case transport 7: a start PSN of more than 24 bits is masked, at both ends alike", "[driver]") {
