@@ -84,8 +84,11 @@ uint64_t exact_faults(uint64_t cases, Fn sum_of) {
     const size_t k = rng.below(4) == 0 ? 64 : rng.range(1, 8);
     const uint64_t near = rng.below(F::kMax >> F::kFrac);
     std::vector<typename F::bits_type> terms(k);
-    for (auto& x : terms) {  // finite, of a like size, so that they cancel
-      const uint64_t field = std::min<uint64_t>(near + rng.below(rng.below(2) ? 3 : 12), F::kMax >> F::kFrac);
+    // Finite, of a like size, so that they cancel; some of any size, to decide a tie from far below.
+    for (auto& x : terms) {
+      const uint64_t field = rng.below(8) == 0 ? rng.below(F::kMax >> F::kFrac)
+                                               : std::min<uint64_t>(near + rng.below(rng.below(2) ? 3 : 12),
+                                                                    F::kMax >> F::kFrac);
       x = test::make_float<F>(rng(), field, test::fraction_of<F>(rng));
       if (!F::is_finite(x)) x = F::kMax;
     }
@@ -172,6 +175,39 @@ TEST_CASE("reductions: exact sums are rounded once", "[nmc][random]") {
   check(num::Float8E4m3{}, 100'000);
   check(num::Float8E5m2{}, 400'000);
   check(num::Float32{}, 20'000);
+}
+
+TEST_CASE("reductions: infinities and NaN in an exact sum", "[nmc]") {
+  const auto check = [](auto format) {
+    using F = decltype(format);
+    using Bits = typename F::bits_type;
+    const Bits inf = F::kInf, minus_inf = F::kInf | F::kSign, nan = F::kNan | F::kSign;
+    const Bits largest = F::kMax;
+    const auto sum = [](std::vector<Bits> terms, Flags want, bool saturate = false) {
+      Flags flags;
+      num::ExactSum<F> s;
+      for (Bits x : terms) s.add(x);
+      const Bits got = s.result(&flags, saturate);
+      CHECK(flags == want);
+      return got;
+    };
+    constexpr Flags kNone{}, kInvalid{true, false, false}, kOver{false, true, true};
+    for (const Bits x : {Bits{0}, Bits{1}, largest, static_cast<Bits>(largest | F::kSign)}) {
+      CHECK(sum({inf, x}, kNone) == inf);
+      CHECK(sum({x, minus_inf}, kNone) == minus_inf);
+      CHECK(sum({minus_inf, x, minus_inf}, kNone) == minus_inf);
+      CHECK(sum({inf, x, minus_inf}, kInvalid) == F::kNan);
+      CHECK(sum({minus_inf, x, inf}, kInvalid) == F::kNan);
+      CHECK(sum({x, nan}, kNone) == F::kNan);
+      CHECK(sum({inf, nan, x, minus_inf}, kNone) == F::kNan);
+      CHECK(sum({inf, x}, kOver, true) == largest);
+      CHECK(sum({minus_inf, x}, kOver, true) == (largest | F::kSign));
+    }
+    CHECK(sum({largest, largest, largest}, kOver) == inf);
+  };
+  check(num::Float16{});
+  check(num::Bfloat16{});
+  check(num::Float8E5m2{});
 }
 
 TEST_CASE("reductions: the order of the sources matters to a sum, not to an exact one", "[nmc]") {
