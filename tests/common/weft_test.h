@@ -195,6 +195,9 @@ class Bench {
       wave_->close();
     }
 #endif
+    // Of several benches the one that was evaluated last is the thread's, and it may be gone already; a model
+    // that is destroyed takes itself out of the thread's context.
+    Verilated::threadContextp(context_.get());
     dut_->final();
   }
 
