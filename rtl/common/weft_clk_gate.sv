@@ -25,7 +25,7 @@ module weft_clk_gate #(
   if (Enable) begin : gen_gate
     localparam int unsigned TailW = $clog2(Tail + 1);
     logic [TailW-1:0] tail_q;
-    logic             run_q;
+    logic             run_q  /* verilator public_flat_rd */;  // a test sees that it does stop
 
     always_ff @(posedge clk_i) begin
       if (rst_i || busy_i) tail_q <= TailW'(Tail);

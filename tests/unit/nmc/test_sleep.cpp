@@ -2,6 +2,7 @@
 //
 // The clock of an idle reducer stops in simulation (weft_clk_gate). Nobody may notice: beside the one
 // that sleeps runs one that never does, on the same inputs, and their outputs are compared in every cycle.
+// That it does stop is seen in the gate itself: two that never sleep would agree as well.
 // The other one is also built with random values in what clocked blocks declare and do not initialise
 // (sw/tools/verilate.py): whatever read one of those before writing it would make the two differ.
 #include "Vnmc_awake.h"
@@ -14,11 +15,19 @@ using Fixture = test::Fixture<Vnmc_top>;
 
 namespace {
 
+// Cycles behind its last answer after which an idle reducer is asleep for certain.
+constexpr unsigned kFallsAsleep = 200;
+
 class Twins {
  public:
   explicit Twins(double stall) : f_(settings(), stall), awake_("weft_nmc awake") { reset(); }
 
   Fixture& fixture() { return f_; }
+
+  /// Whether the clock of the one that sleeps stands: the next edge does not reach its registers.
+  bool asleep() { return f_.bench().dut().rootp->weft_nmc__DOT__u_clk__DOT__gen_gate__DOT__run_q == 0; }
+  /// How often it was asleep and a request woke it.
+  unsigned woken() const { return woken_; }
 
   void reset() {
     f_.start();
@@ -27,6 +36,7 @@ class Twins {
   }
 
   void step() {
+    const bool slept = asleep();
     f_.world().drive();
     f_.bench().eval();
     copy_inputs();
@@ -39,6 +49,7 @@ class Twins {
     }
     f_.bench().tick();
     awake_.tick();
+    woken_ += slept && !asleep();
   }
 
  private:
@@ -119,6 +130,7 @@ class Twins {
 
   Fixture f_;
   test::Bench<Vnmc_awake> awake_;
+  unsigned woken_ = 0;
 };
 
 }  // namespace
@@ -143,6 +155,13 @@ TEST_CASE("nmc: an idle reducer whose clock stops does what one that runs does",
       while (!f.world().idle()) twins.step();
       for (uint64_t i = f.rng().below(150); i != 0; --i) twins.step();
       f.world().compare();
+      if (round % 8 == 3) {  // asleep
+        for (unsigned i = 0; i < kFallsAsleep && !twins.asleep(); ++i) twins.step();
+        REQUIRE(twins.asleep());
+        twins.reset();
+        f.stall(Fixture::World::kReq, 0.98);
+      }
     }
+    CHECK(twins.woken() >= 10);
   }
 }
