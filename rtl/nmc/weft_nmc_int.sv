@@ -120,20 +120,41 @@ module weft_nmc_int
 
   // Sum, or difference with `minus`, of such elements. The link below a byte hands the carry on
   // inside an element; elsewhere it starts with `minus`, and the sum there is the carry out of the
-  // byte below: whether a >= b, as signed numbers with `flip`. That turns both highest bits over,
-  // which does not change their sum.
-  function automatic chain_t chain(word_t a, word_t b, logic minus, logic flip, logic [1:0] size);
+  // byte below: whether a >= b, as signed numbers where the highest bits are turned over, which does
+  // not change their sum. What depends on the command alone is worked out a stage ahead, once for
+  // all lanes: that leaves one LUT in front of the chain.
+  //
+  // It is written as a difference, since the mapper may swap what is added: the operand that is not
+  // inverted has a second way into the chain, which then takes no LUTs. A difference brings a 1 with
+  // it, which makes the carry out of the lowest link.
+  typedef struct packed {
+    logic       minus;
+    logic [7:0] hand_on;  // of the link below each byte, the one operand ...
+    logic [7:0] start;    // ... and the other
+    logic [7:0] flip;     // the highest bits of a byte
+  } links_t;
+
+  function automatic links_t links_of(logic minus, logic is_signed, logic [1:0] size);
+    links_t x;
+    x.minus = minus;
+    for (int unsigned i = 0; i < 8; i++) begin
+      x.hand_on[i] = minus || inside_element(i, size);
+      x.start[i]   = i != 0 && minus && !inside_element(i, size);
+      x.flip[i]    = minus && is_signed && !inside_element(i + 1, size);
+    end
+    return x;
+  endfunction
+
+  function automatic chain_t chain(word_t a, word_t b, links_t links);
     chain_t x, y;
     x = '0;
     y = '0;
     for (int unsigned i = 0; i < 8; i++) begin
-      logic flips;
-      flips = flip && !inside_element(i + 1, size);
-      x[9*i+:9] = {a[8*i+7] ^ flips, a[8*i+:7], minus || inside_element(i, size)};
-      y[9*i+:9] = {b[8*i+7] ^ minus ^ flips, b[8*i+:7] ^ {7{minus}},
-                   minus && !inside_element(i, size)};
+      x[9*i+:9] = {a[8*i+7] ^ links.flip[i], a[8*i+:7], links.hand_on[i]};
+      y[9*i+:9] = {b[8*i+7] ^ links.minus ^ links.flip[i], b[8*i+:7] ^ {7{links.minus}},
+                   links.start[i]};
     end
-    return x + y;
+    return x - ~y;
   endfunction
 
   // For each byte, what its element's highest byte has.
@@ -260,11 +281,11 @@ module weft_nmc_int
   // One copy for all lanes; index = the stage whose registers they belong to. Up to the factors:
   typedef struct packed {
     kind_e      kind;
-    logic       order;      // a maximum or minimum: choose by a >= b,
-    logic       invert;     // ... and by the contrary; else what is chosen for all bytes
-    logic       is_signed;  // ... as signed numbers
-    logic [1:0] size;       // of the chain's elements: of words in wide steps
-    logic       b;          // the factor is b
+    links_t     links;
+    logic       order;   // a maximum or minimum: choose by a >= b,
+    logic       invert;  // ... and by the contrary; else what is chosen for all bytes
+    logic [1:0] size;    // of the chain's elements: of words in wide steps
+    logic       b;       // the factor is b
   } front_t;
 
   // Behind them:
@@ -467,8 +488,7 @@ module weft_nmc_int
       automatic front_t front = front1_q;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic chain_t sum = chain(a1_q[i], b1_q[i], front.order, front.is_signed,
-                                      front.size);
+        automatic chain_t sum = chain(a1_q[i], b1_q[i], front.links);
         automatic logic [7:0] a_ge, picks;
         automatic word_t pick, plain;
         for (int unsigned k = 0; k < 8; k++) a_ge[k] = sum[9*k+9];
@@ -491,6 +511,8 @@ module weft_nmc_int
     if (valid_i) begin
       automatic takes_t takes_a = takes_of(cmd_i, cmd_i.use_acc, doubled);
       automatic takes_t takes_b = takes_of(cmd_i, 1'b0, doubled);
+      automatic logic order = cmd_i.op == IntMax || cmd_i.op == IntMin;
+      automatic logic [1:0] size = wide ? {1'b1, doubled} : cmd_i.from.size;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         a1_q[i] = operand(a_i[i*64+:64], takes_a, cmd_i.from.is_signed);
@@ -498,10 +520,10 @@ module weft_nmc_int
       end
       front1_q <= '{
           kind: kind_of(cmd_i.op),
-          order: cmd_i.op == IntMax || cmd_i.op == IntMin,
+          links: links_of(order, cmd_i.from.is_signed, size),
+          order: order,
           invert: cmd_i.op == IntMax || cmd_i.op == IntOr,
-          is_signed: cmd_i.from.is_signed && (cmd_i.op == IntMax || cmd_i.op == IntMin),
-          size: wide ? {1'b1, doubled} : cmd_i.from.size,
+          size: size,
           b: cmd_i.op == IntMul
       };
       factor1_q <= (cmd_i.op == IntMul) ? '0 : cmd_i.scalar ? {scalar_high, scalar_i[31:0]} :
