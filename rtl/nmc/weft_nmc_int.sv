@@ -120,13 +120,13 @@ module weft_nmc_int
 
   // Sum, or difference with `minus`, of such elements. The link below a byte hands the carry on
   // inside an element; elsewhere it starts with `minus`, and the sum there is the carry out of the
-  // byte below: whether a >= b, as signed numbers where the highest bits are turned over, which does
-  // not change their sum. What depends on the command alone is worked out a stage ahead, once for
-  // all lanes: that leaves one LUT in front of the chain.
+  // byte below: whether a >= b, as signed numbers where the highest bits are turned over, which
+  // does not change their sum. What depends on the command alone is worked out a stage ahead, once
+  // for all lanes: that leaves one LUT in front of the chain.
   //
   // It is written as a difference, since the mapper may swap what is added: the operand that is not
-  // inverted has a second way into the chain, which then takes no LUTs. A difference brings a 1 with
-  // it, which makes the carry out of the lowest link.
+  // inverted has a second way into the chain, which then takes no LUTs. A difference brings a 1
+  // with it, which makes the carry out of the lowest link.
   typedef struct packed {
     logic       minus;
     logic [7:0] hand_on;  // of the link below each byte, the one operand ...

@@ -41,22 +41,24 @@ module weft_nmc_mx_pack
   localparam int unsigned Groups = NmcBytes / 16;
   typedef logic [8*Turned-1:0] turned_t;
 
-  // By constant slices, which simulate fast.
+  // By constant slices, which simulate fast. The distance is in Gray code: otherwise both halves of
+  // a choice of four are the same but for their places, and a mapper that shares them needs two
+  // smaller LUTs a bit instead of one.
   function automatic turned_t up_1(turned_t x, logic [1:0] n);
-    unique case (n)
-      2'd0: return x;
-      2'd1: return x << 8;
-      2'd2: return x << 16;
-      2'd3: return x << 24;
+    unique case ({n[1], n[1] ^ n[0]})
+      2'b00: return x;
+      2'b01: return x << 8;
+      2'b11: return x << 16;
+      2'b10: return x << 24;
     endcase
   endfunction
 
   function automatic turned_t up_4(turned_t x, logic [1:0] n);
-    unique case (n)
-      2'd0: return x;
-      2'd1: return x << 32;
-      2'd2: return x << 64;
-      2'd3: return x << 96;
+    unique case ({n[1], n[1] ^ n[0]})
+      2'b00: return x;
+      2'b01: return x << 32;
+      2'b11: return x << 64;
+      2'b10: return x << 96;
     endcase
   endfunction
 
@@ -98,8 +100,11 @@ module weft_nmc_mx_pack
   turned_t turned_q;
   which_t  which_q;  // Window whenever there is no block
 
-  logic            over_q;  // what the step before gave may reach into this beat
-  logic [NmcW-1:0] over_data_q;
+  // A beat that is being filled, and the one that it will be next; they take turns. Of a step the
+  // bytes from its place on belong to the former, and the others, if they are of the job at all, to
+  // the latter. So a byte's data are the same for both, and only the enables differ.
+  logic [1:0][NmcW-1:0] beats_q;
+  logic                 now_q;  // the one that is being filled
 
   wire        valid = turned_valid_q || window_valid_i;
   wire        whole = turned_valid_q ? turned_whole_q : window_whole_i;
@@ -114,26 +119,28 @@ module weft_nmc_mx_pack
 
     which_q <= block_valid_i ? which_of(block_place_i[6:4]) : {Groups{Window}};
 
-    if (valid || over_q) begin
+    if (valid) begin
       automatic logic [NmcW-1:0] x = placed(which_q, turned_q, window_i);
-      automatic logic [NmcBytes-1:0] now = from_place(place) & {NmcBytes{valid}};
+      automatic logic [NmcBytes-1:0] now = from_place(place);
       for (int unsigned i = 0; i < NmcBytes; i++) begin
-        if (now[i]) beat_o[8*i+:8] <= x[8*i+:8];
-        else if (over_q) beat_o[8*i+:8] <= over_data_q[8*i+:8];
+        if (now[i] == now_q) beats_q[1][8*i+:8] <= x[8*i+:8];
+        else beats_q[0][8*i+:8] <= x[8*i+:8];
       end
-      if (valid) over_data_q <= x;
     end
 
     if (rst_i) begin
       turned_valid_q <= 1'b0;
-      over_q         <= 1'b0;
+      now_q          <= 1'b0;
       beat_valid_o   <= 1'b0;
     end else begin
       turned_valid_q <= block_valid_i;
-      over_q         <= valid && whole;
+      now_q          <= now_q ^ (valid && whole);
       beat_valid_o   <= valid && whole;
     end
   end
+
+  // The choice between two registers: who takes the beat has a LUT for it.
+  assign beat_o = beats_q[!now_q];
 
   `WEFT_ASSERT(OneStep, !(turned_valid_q && window_valid_i));
 
