@@ -115,25 +115,56 @@ module weft_nmc_float
   } val_t;
 
   // ---- what the stages compute ------------------------------------------------------------------
-  // `top`: the element at the top of a word.
-  function automatic val_t expand(logic [31:0] top, float_fmt_e fmt);
-    logic inf5, nan4;
-    float_fmt_e kind;
-    inf5 = top[30:26] == '1;
-    nan4 = top[30:24] == '1;
-    kind = Width == 8 && fmt != FmtE4m3 ? FmtE5m2 : fmt;
-    unique case (kind)
-      FmtE4m3: return '{top[31], exp_t'({{4{nan4}}, top[30:27]}), {top[26:24], 20'd0}};
-      FmtE5m2: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:24], 21'd0}};
-      FmtFp16: return '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:16], 13'd0}};
-      FmtBf16: return '{top[31], exp_t'(top[30:23]), {top[22:16], 16'd0}};
-      default: return '{top[31], exp_t'(top[30:23]), top[22:0]};
-    endcase
-  endfunction
-
   // A word that has the layout already.
   function automatic val_t fields(logic [31:0] x);
     return '{x[31], x[FracW+:ExpW], x[FracW-1:0]};
+  endfunction
+
+  // Where an operand comes from. By the width of its exponent, so that most bits are one LUT, and
+  // worked out once for all lanes.
+  typedef enum logic [1:0] {
+    Exp8,
+    Exp5,
+    Exp4,
+    Whole  // a word that has the layout already
+  } width_e;
+
+  typedef struct packed {
+    width_e width;
+    logic   clear_16;  // bits 15 to 0 of the fraction
+    logic   clear_21;  // ... 20 to 16
+    logic   clear_23;  // ... 22 and 21
+  } source_t;
+
+  // With `power` of a whole word only the exponent.
+  function automatic source_t source_of(float_fmt_e fmt, logic whole, logic power);
+    source_t x;
+    x.width = Exp8;
+    if (Width == 8 || float_exp5(fmt)) x.width = Exp5;
+    if (fmt == FmtE4m3) x.width = Exp4;
+    if (whole) x.width = Whole;
+    x.clear_21 = power || (!whole && fmt == FmtE5m2);
+    x.clear_16 = x.clear_21 || (!whole && fmt == FmtBf16);
+    x.clear_23 = power;
+    return x;
+  endfunction
+
+  // `top`: the element at the top of a word.
+  function automatic val_t expand(logic [31:0] top, val_t whole, source_t from);
+    logic inf5, nan4;
+    val_t y;
+    inf5 = top[30:26] == '1;
+    nan4 = inf5 && top[25:24] == '1;
+    unique case (from.width)
+      Exp8:  y = '{top[31], exp_t'(top[30:23]), top[22:0]};
+      Exp5:  y = '{top[31], exp_t'({{3{inf5}}, top[30:26]}), {top[25:16], 13'd0}};
+      Exp4:  y = '{top[31], exp_t'({{4{nan4}}, top[30:27]}), {top[26:24], 20'd0}};
+      Whole: y = whole;
+    endcase
+    if (from.clear_16) y.frac[15:0] = '0;
+    if (from.clear_21) y.frac[20:16] = '0;
+    if (from.clear_23) y.frac[22:21] = '0;
+    return y;
   endfunction
 
   // What the choice between two operands depends on.
@@ -692,29 +723,26 @@ module weft_nmc_float
       // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
       // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
       automatic logic convert = Convert && cmd_i.op == FloatConvert;
-      automatic logic acc_in_a = Width == 32 && !Half;
       automatic logic late = (Convert || Half) && late_i;
+      automatic logic a_whole = (Width == 32 && !Half) ? late : cmd_i.use_acc;
+      automatic logic no_a = Half && late && !cmd_i.use_acc;
+      automatic source_t from_a = source_of(cmd_i.a_fmt, a_whole, 1'b0);
+      automatic source_t from_b = source_of(cmd_i.b_fmt, convert || late, convert);
       automatic logic [7:0] lowest = '0;
       if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
         lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
       end
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic val_t a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), cmd_i.a_fmt);
-        automatic val_t b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), cmd_i.b_fmt);
-        automatic val_t other = fields(other_i[i*32+:32]);
+        automatic val_t whole_a = fields((Width == 32 && !Half) ? other_i[i*32+:32] :
+                                                                  acc_i[i*32+:32]);
+        automatic val_t whole_b = fields(Half ? other_i[i*32+:32] : factor_i);
+        automatic val_t a, b;
         automatic logic aspec, bspec;
-        if (cmd_i.use_acc && !acc_in_a) a = fields(acc_i[i*32+:32]);
-        if (Half && late) begin
-          // What -0 is added to stays what it is.
-          if (!cmd_i.use_acc) a = '{1'b1, '0, '0};
-          b = other;
-        end
-        if (!Half && late) begin
-          a = other;
-          if (Mul) b = fields(factor_i);
-        end
-        if (convert) b = '{a.neg, exp_t'(lowest), '0};
+        if (convert) whole_b.expo = exp_t'(lowest);
+        a = expand(32'(a_i[i*Pitch+:Width]) << (32 - Width), whole_a, from_a);
+        b = expand(32'(b_i[i*Pitch+:Width]) << (32 - Width), whole_b, from_b);
+        if (convert) b.neg = a.neg;
         aspec = a.expo == ExpMax;
         bspec = b.expo == ExpMax;
         a1_q[i]     = a;
@@ -730,6 +758,15 @@ module weft_nmc_float
             a_nan: aspec && a.frac[FracW-1:LowW] != '0,
             b_nan: bspec && b.frac[FracW-1:LowW] != '0
         };
+        // What -0 is added to stays what it is. All of this is resets, behind the comparison.
+        if (no_a) begin
+          a1_q[i]     = '{1'b1, '0, '0};
+          anz1_q[i]   = 1'b0;
+          aspec1_q[i] = 1'b0;
+          order1_q[i].a_ge  = 1'b0;
+          order1_q[i].a_neg = 1'b1;
+          order1_q[i].a_nan = 1'b0;
+        end
       end
     end
   end
