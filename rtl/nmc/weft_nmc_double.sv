@@ -210,14 +210,49 @@ module weft_nmc_double
     return 2'd3;
   endfunction
 
-  // Left shift of a factor by 16s and 4s: {shifted, shift / 4}.
-  function automatic logic [FracW+4:0] normalise(sig_t x);
-    logic [1:0] by16, by4;
+  // Left shifts by up to three units. The distance is in Gray code, so that no two choices of two are
+  // alike but for their place: each bit is one LUT.
+  function automatic sum_t left_16(sum_t x, logic [1:0] n);
+    unique case ({n[1], n[1] ^ n[0]})
+      2'b00: return x;
+      2'b01: return x << 16;
+      2'b11: return x << 32;
+      2'b10: return x << 48;
+    endcase
+  endfunction
+
+  function automatic sum_t left_4(sum_t x, logic [1:0] n);
+    unique case ({n[1], n[1] ^ n[0]})
+      2'b00: return x;
+      2'b01: return x << 4;
+      2'b11: return x << 8;
+      2'b10: return x << 12;
+    endcase
+  endfunction
+
+  function automatic sum_t left_1(sum_t x, logic [1:0] n);
+    unique case ({n[1], n[1] ^ n[0]})
+      2'b00: return x;
+      2'b01: return x << 1;
+      2'b11: return x << 2;
+      2'b10: return x << 3;
+    endcase
+  endfunction
+
+  // Left shifts of a factor, by 16s, then by 4s and 1s: {shifted, shift}.
+  function automatic logic [FracW+2:0] normalise_16(sig_t x);
+    logic [1:0] steps;
+    steps = empty({x[52:37] != '0, x[36:21] != '0, x[20:5] != '0}, 1'b1, 2'd0);
+    return {sig_t'(left_16(sum_t'(x), steps)), steps};
+  endfunction
+
+  function automatic logic [FracW+4:0] normalise_4_1(sig_t x);
+    logic [1:0] by4, by1;
     sig_t y;
-    by16 = empty({x[52:37] != '0, x[36:21] != '0, x[20:5] != '0}, 1'b1, 2'd0);
-    y    = x << {by16, 4'd0};
-    by4  = empty({y[52:49] != '0, y[48:45] != '0, y[44:41] != '0}, 1'b1, 2'd0);
-    return {sig_t'(y << {by4, 2'd0}), by16, by4};
+    by4 = empty({x[52:49] != '0, x[48:45] != '0, x[44:41] != '0}, 1'b1, 2'd0);
+    y   = sig_t'(left_4(sum_t'(x), by4));
+    by1 = empty(y[52:50], 1'b1, 2'd0);
+    return {sig_t'(left_1(sum_t'(y), by1)), by4, by1};
   endfunction
 
   // {last bit kept, first bit dropped, anything dropped below it} for a rounding to `to`.
@@ -424,7 +459,7 @@ module weft_nmc_double
 
   sig_t             mbig3_q  [Lanes];
   sig_t             msml3_q  [Lanes];
-  logic [3:0]       mshift3_q[Lanes];
+  logic [1:0]       mshift3_q[Lanes];
   prod_exp_t        mexp3_q  [Lanes];
   logic             mzero3_q [Lanes];  // the smaller factor is 0
   logic [2:0]       mkind3_q [Lanes];
@@ -524,7 +559,7 @@ module weft_nmc_double
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic logic [1:0] steps = empty(sum6_q[i][SumW-1-:3], rest6_q[i], exp6_q[i][1:0]);
-        sum7_q[i]    = sum6_q[i] << steps;
+        sum7_q[i]    = left_1(sum6_q[i], steps);
         shift7_q[i]  = {shift6_q[i], steps};
         exp7_q[i]    = exp6_q[i];
         sticky7_q[i] = sticky6_q[i];
@@ -544,7 +579,7 @@ module weft_nmc_double
         automatic sum_t sum = sum5_q[i];
         automatic logic [2:0] used = {sum[55:52] != '0, sum[51:48] != '0, sum[47:44] != '0};
         automatic logic [1:0] steps = empty(used, rest5_q[i], exp5_q[i][3:2]);
-        sum6_q[i]    = sum << {steps, 2'd0};
+        sum6_q[i]    = left_4(sum, steps);
         shift6_q[i]  = {by16_5_q[i], steps};
         rest6_q[i]   = rest5_q[i] || exp5_q[i][3:2] != steps;
         exp6_q[i]    = exp5_q[i];
@@ -565,7 +600,7 @@ module weft_nmc_double
         automatic sum_t sum = sum4_q[i];
         automatic logic [1:0] steps = empty({sum[55:40] != '0, sum[39:24] != '0, sum[23:8] != '0},
                                             exp4_q[i][10:6] != '0, exp4_q[i][5:4]);
-        sum5_q[i]    = sum << {steps, 4'd0};
+        sum5_q[i]    = left_16(sum, steps);
         by16_5_q[i]  = steps;
         rest5_q[i]   = exp4_q[i][10:6] != '0 || exp4_q[i][5:4] != steps;
         exp5_q[i]    = exp4_q[i];
@@ -662,16 +697,16 @@ module weft_nmc_double
           mkind5_q[i] = mkind4_q[i];
         end
         if (mul_q[3]) begin
-          automatic logic [1:0] steps = empty(msml3_q[i][52:50], 1'b1, 2'd0);
+          automatic logic [3:0] shift;
           automatic logic invalid = mkind3_q[i][1] && !mkind3_q[i][0] && mzero3_q[i];
           mbig4_q[i]   = mbig3_q[i];
-          msml4_q[i]   = msml3_q[i] << steps;
-          mshift4_q[i] = {mshift3_q[i], steps};
+          {msml4_q[i], shift} = normalise_4_1(msml3_q[i]);
+          mshift4_q[i] = {mshift3_q[i], shift};
           mexp4_q[i]   = mexp3_q[i] + bias3_q;
           mkind4_q[i]  = {invalid, mkind3_q[i][2:1], mkind3_q[i][0] || invalid};
         end
         if (mul2_q) begin
-          {msml3_q[i], mshift3_q[i]} = normalise(msml2_q[i]);
+          {msml3_q[i], mshift3_q[i]} = normalise_16(msml2_q[i]);
           mbig3_q[i]   = big2_q[i];
           mexp3_q[i]   = prod_exp_t'({1'b0, mexp2_q[i]}) + prod_exp_t'({1'b0, msexp2_q[i]});
           mzero3_q[i]  = msml2_q[i] == '0;
