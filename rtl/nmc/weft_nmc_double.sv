@@ -210,8 +210,8 @@ module weft_nmc_double
     return 2'd3;
   endfunction
 
-  // Left shifts by up to three units. The distance is in Gray code, so that no two choices of two are
-  // alike but for their place: each bit is one LUT.
+  // Left shifts by up to three units. The distance is in Gray code, so that no two choices of two
+  // are alike but for their place: else a mapper may share them, and takes two LUTs a bit for one.
   function automatic sum_t left_16(sum_t x, logic [1:0] n);
     unique case ({n[1], n[1] ^ n[0]})
       2'b00: return x;
@@ -325,6 +325,7 @@ module weft_nmc_double
   logic [MulStages+1:3] mul_q;   // ... of stages 3 to 7 a product
   logic [Stages-1:2]    valid_q;
   back_t                back_q     [2:Stages-1];
+  exp_t                 lowest0_q;   // of the zero that a conversion adds
   exp_t                 bias_to1_q;  // of a product's result, + 1
   logic [ExpW:0]        bias_of1_q;  // of its factors, the sum
   prod_exp_t            bias2_q, bias3_q;
@@ -371,11 +372,11 @@ module weft_nmc_double
   sort_t            asort1_q [Lanes];
   sort_t            bsort1_q [Lanes];
   logic             a_ge1_q  [Lanes];  // by magnitude
-  logic             enough1_q[Lanes];  // ... than the zero that a conversion adds
 
   sig_t             big2_q   [Lanes];  // also of the factors of a product
   aln_t             sml2_q   [Lanes];  // already shifted by 32
   logic             below2_q [Lanes];  // there are bits below it
+  logic             low2_q   [Lanes];  // ... if diff2_q[5] says so: of a product
   exp_t             exp2_q   [Lanes];  // of the larger one, effective: 1 for subnormals
   exp_t             diff2_q  [Lanes];
   logic             sign2_q  [Lanes];
@@ -647,7 +648,7 @@ module weft_nmc_double
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         {sml3_q[i], sticky3_q[i]} = shift_8(sml2_q[i], diff2_q[i]);
-        sticky3_q[i] |= below2_q[i];
+        sticky3_q[i] |= below2_q[i] || (low2_q[i] && diff2_q[i][5]);
         fine3_q[i] = diff2_q[i][2:0];
         big3_q[i]  = prod2_q ? '0 : big2_q[i];  // of a product that has just come in it is not
         exp3_q[i]  = exp2_q[i] + delta;
@@ -728,7 +729,7 @@ module weft_nmc_double
         automatic sort_t asort = asort1_q[i];
         automatic sort_t bsort = bsort1_q[i];
         automatic order_t order = '{
-            a_ge: convert ? enough1_q[i] : a_ge1_q[i],
+            a_ge: a_ge1_q[i],
             a_neg: a1_q[i].neg,
             b_neg: b1_q[i].neg,
             a_nan: asort.special && asort.frac,
@@ -758,6 +759,7 @@ module weft_nmc_double
         automatic aln_t sml = {lhidden, low.frac, 2'b00};
         automatic logic below = add && diff[5] && (order.a_ge ? bsort.low : asort.low);
         big2_q[i] = {bhidden, big.frac};
+        low2_q[i] = 1'b0;
         if (Mul) begin
           msml2_q[i]  = {lhidden, low.frac};
           mexp2_q[i]  = bexp;
@@ -772,16 +774,12 @@ module weft_nmc_double
         invalid2_q[i] <= invalid;
         if (merge) begin
           automatic logic [54:0] prod = mboth7_q[i][105:51] + 55'(mrest7_q[i]);
-          // Whether the product's lower half is not 0, without its carry chain: a sum of a and b is
-          // 0 if a ^ b is (a | b) << 1.
-          automatic logic [31:0] a = mboth7_q[i][82:51];
-          automatic logic [31:0] b = 32'(mrest7_q[i]);
-          automatic logic low = (a ^ b) != ((a | b) << 1);
           automatic logic tiny = !mdiff7_q[i][ProdExpW-1];
           automatic logic over = !tiny && mexp7_q[i][ExpW];
           diff  = !tiny ? '0 : mdiff7_q[i][ExpW-1:0] | {ExpW{mdiff7_q[i][ExpW]}};
           sml   = {prod[54] || over, prod[53:0]};
-          below = mboth7_q[i][50:26] != '0 || below7_q[i] || (diff[5] && low);
+          below = mboth7_q[i][50:26] != '0 || below7_q[i];
+          low2_q[i] = prod[31:0] != '0;
           exp2_q[i] = tiny ? exp_t'(1) : mexp7_q[i][ExpW-1:0] | {ExpW{over}};
           sub2_q[i] = 1'b0;
           {sign2_q[i], spec2_q[i], nan2_q[i]} = mkind7_q[i][2:0];
@@ -800,19 +798,17 @@ module weft_nmc_double
     end
 
     if (v0_q) begin
-      // A conversion adds a zero with the exponent of the smallest normal number of `to`.
       automatic logic convert = cmd0_q.op == FloatConvert;
-      automatic exp_t lowest = (cmd0_q.from == FmtFp64) ? lowest_of(cmd0_q.to) : '0;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic val_t a = a0_q[i];
         automatic val_t b = b0_q[i];
         a1_q[i]      = a;
-        b1_q[i]      = convert ? '{a.neg, lowest, '0} : b;
+        b1_q[i]      = convert ? '{a.neg, lowest0_q, '0} : b;
         asort1_q[i]  = sort(a);
-        bsort1_q[i]  = convert ? '{normal: lowest != '0, default: 1'b0} : sort(b);
+        bsort1_q[i]  = convert ? '{normal: lowest0_q != '0, default: 1'b0} : sort(b);
         a_ge1_q[i]   = {a.expo, a.frac} >= {b.expo, b.frac};
-        enough1_q[i] = cmd0_q.from != FmtFp64 || a.expo >= lowest_of(cmd0_q.to);
+        if (convert) a_ge1_q[i] = a.expo >= lowest0_q;
       end
       cmd1_q  <= cmd0_q;
       bias_to1_q <= bias_of(cmd0_q.to) + exp_t'(1);
@@ -829,6 +825,8 @@ module weft_nmc_double
         a0_q[i] = expand(a_i[i*64+:64], from_a);
         b0_q[i] = expand(b_i[i*64+:64], from_b);
       end
+      // A conversion adds a zero with the exponent of the smallest normal number of `to`.
+      lowest0_q <= (cmd_i.from == FmtFp64) ? lowest_of(cmd_i.to) : '0;
       cmd0_q  <= cmd_i;
       live0_q <= live_i;
     end
