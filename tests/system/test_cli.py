@@ -49,6 +49,11 @@ send_counts = [[10, 20], [0, 401]]
 """
 
 
+def setUpModule():
+    # A shell ignores it for what it runs in the background, and so would all that these tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="weft_cli")

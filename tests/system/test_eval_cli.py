@@ -53,6 +53,11 @@ loss = 0.02
 """
 
 
+def setUpModule():
+    # A shell ignores it for what it runs in the background, and so would all that these tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class EvalCli(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="weft_eval")
