@@ -14,6 +14,9 @@ rtl/nmc/weft_nmc_mx_pack.sv
 rtl/nmc/weft_nmc_mx.sv
 rtl/nmc/weft_nmc_exact.sv
 rtl/nmc/weft_nmc_acc.sv
+rtl/nmc/weft_nmc_pairs.sv
+rtl/nmc/weft_nmc_chain.sv
+rtl/nmc/weft_nmc_flags.sv
 rtl/nmc/weft_nmc_lanes.sv
 rtl/nmc/weft_nmc_rot.sv
 rtl/nmc/weft_nmc_live.sv

@@ -25,6 +25,8 @@ module weft_nmc
     parameter bit          Products   = 1'b1,  // PROD, AVG and PREMUL_SUM
     parameter bit          Blocks     = 1'b1,  // MX types
     parameter int unsigned Exact      = ExactNone,  // weft_math_pkg: exact sums
+    // Of floats, for each 32-bit word, 1 or 2: with 2 PREMUL_SUM is as fast as SUM.
+    parameter int unsigned Multipliers = 1,
     parameter bit          Sleep      = 1'b1   // see weft_clk_gate: faster simulation, else nothing
 ) (
     input  wire                  clk_i,
@@ -76,6 +78,9 @@ module weft_nmc
   if (Exact > ExactAll) begin : gen_bad_exact
     $error("weft_nmc: Exact must be 0, 1 or 2");
   end
+  if (Multipliers != 1 && Multipliers != 2) begin : gen_bad_multipliers
+    $error("weft_nmc: Multipliers must be 1 or 2");
+  end
   if (Blocks && !Products) begin : gen_bad_blocks
     $error("weft_nmc: Blocks needs Products");
   end
@@ -119,7 +124,8 @@ module weft_nmc
   weft_nmc_decode #(
       .Products(Products),
       .Blocks  (Blocks),
-      .Exact   (Exact)
+      .Exact   (Exact),
+      .Multipliers(Multipliers)
   ) u_decode (
       .clk_i(clk),
       .rst_i,
@@ -312,7 +318,8 @@ module weft_nmc
   weft_nmc_lanes #(
       .Products(Products),
       .Blocks  (Blocks),
-      .Exact   (Exact)
+      .Exact   (Exact),
+      .Multipliers(Multipliers)
   ) u_lanes (
       .clk_i(clk),
       .rst_i,

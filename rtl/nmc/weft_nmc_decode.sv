@@ -17,7 +17,8 @@ module weft_nmc_decode
 #(
     parameter bit          Products = 1'b1,
     parameter bit          Blocks   = 1'b1,
-    parameter int unsigned Exact    = ExactNone
+    parameter int unsigned Exact    = ExactNone,
+    parameter int unsigned Multipliers = 1
 ) (
     input  wire                   clk_i,
     input  wire                   rst_i,
@@ -262,6 +263,7 @@ module weft_nmc_decode
 
   function automatic nmc_recipe_t recipe_of(kind_t k);
     nmc_recipe_t x;
+    logic premul;
     logic converts;  // the last step of the fold cannot round to the result's type
     float_fmt_e acc;
     x.one           = k.req.nsrc == 8'd1;
@@ -270,7 +272,9 @@ module weft_nmc_decode
     x.exact         = k.req.exact;
     x.fp64          = k.fp64;
     // Integers wrap, so their sum may as well be scaled once: in its last step.
-    x.premul        = k.req.redop == RedPremulSum && x.fp;
+    premul          = k.req.redop == RedPremulSum && x.fp;
+    x.pairs         = Multipliers == 2 && premul && !x.fp64 && !x.one;
+    x.premul        = premul && !x.pairs;
     x.scale         = (k.req.redop == RedPremulSum && !x.fp) || k.req.redop == RedAvg;
     x.fold          = fold_of(k.req.redop);
     x.from          = is_block(k.req.dtype) ? FmtFp32 : format_of(k.req.dtype);
@@ -278,9 +282,9 @@ module weft_nmc_decode
     x.int_from      = int_type_t'(k.req.dtype[2:0]);
     x.int_to        = int_type_t'(k.req.to[2:0]);
     acc             = x.fp64 ? FmtFp64 : FmtFp32;
-    converts        = x.fold != IntMul && float_needs_convert(x.premul ? acc : x.from, x.to);
-    // Floats have a second array behind the fold; fp64, and sums that were products first, go on
-    // from the accumulator.
+    converts        = x.fold != IntMul && float_needs_convert(premul ? acc : x.from, x.to);
+    // Floats have another array behind the fold; fp64, and sums of products that go by one source,
+    // go on from the accumulator.
     x.second        = x.fp && !x.fp64 &&
                       (k.to_block || (!x.one && !x.premul && (x.scale || converts)));
     x.tail          = !x.one && x.fp && !x.second && (x.scale || converts);

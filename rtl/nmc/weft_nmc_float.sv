@@ -5,6 +5,7 @@
 //   Width 32   one element at the top of a 32-bit word: all five types. Convert adds to != from,
 //              Mul products (2 DSPs a lane) and the result e2m1.
 //   ... Half   the same, for sums of what other lanes have made
+//   ... Sum=0  only products with the scalar to fp32 or, without Mul, only conversions of fp32
 //   Width 8    8-bit types, to = from
 //
 // No handshake: operands with valid_i in cycle t, the result in t + FloatLatency, of a product in
@@ -16,7 +17,7 @@
 //                  rounded to odd (`odd`, to_acc, to = from), and a Convert step behind it rounds
 //                  to `to`: as good as rounding once.
 //   Convert        a
-//   Mul            a x b; with `scalar` b is a true fp32, and so is the accumulator as operand.
+//   Mul            a x b, or with `scalar` a x factor_i; factor and accumulator are a true fp32
 // With to_acc the result is all 32 bits of res_o, rounded like an fp32: an operand for later steps.
 // Its fields are those of an fp32 with the bias of that format: a fold in any format gives the bits
 // of a fold in fp32, and to = FmtFp32 leaves a true fp32. With use_acc a is such a one under a
@@ -26,7 +27,7 @@
 //
 // With late_i the step works on what other lanes have just made, with to_acc, in other_i:
 //   Convert        other, of format `from`
-//   Mul            other x factor_i
+//   Mul            other x factor_i (`scalar`)
 //   Half builds    Sum in fp32: acc_i + other; without use_acc other alone
 //
 // Single path, no leading-zero counter; every normalising step is limited by the exponent that is
@@ -40,6 +41,8 @@
 //   6  ... by pairs
 //   7  ... by the last bit; decide the rounding; infinity and NaN enter here as constants
 //   8  {exponent, fraction} + hidden bit + rounding in one carry chain; take the format's fields
+// Only a sum can lose bits at the top, or a product of two subnormals that is not one itself. So
+// products by an fp32 have no more than one pair to shift left, and conversions a bit.
 // All lanes sit in one clocked block under shared valids, so that idle lanes cost nothing to
 // simulate. The rules are sw/ref/numerics.h's; docs/nmc.md has figures.
 `default_nettype none
@@ -52,6 +55,7 @@ module weft_nmc_float
     parameter int unsigned Width   = 32,
     parameter int unsigned Pitch   = Width,  // bits from one lane's operands to the next lane's
     parameter bit          Half    = 1'b0,
+    parameter bit          Sum     = 1'b1,
     parameter bit          Convert = Width == 32,
     parameter bit          Mul     = Width == 32 && !Half
 ) (
@@ -96,6 +100,9 @@ module weft_nmc_float
   end
   if (Mul && !Convert) begin : gen_bad_mul
     $error("weft_nmc_float: Mul needs Convert");
+  end
+  if (!Sum && (!Convert || Half)) begin : gen_bad_sum
+    $error("weft_nmc_float: without Sum there must be Convert, and no Half");
   end
   if (Half && (Width != 32 || Mul)) begin : gen_bad_half
     $error("weft_nmc_float: Half needs Width = 32 and no Mul");
@@ -221,21 +228,24 @@ module weft_nmc_float
   endfunction
 
   // Empty pairs at the top, likewise. rest: at least 8 of the exponent are left; low: its low bits.
-  function automatic logic [1:0] pairs(logic [5:0] top, logic rest, logic [2:1] low);
+  function automatic logic [1:0] by_twos(logic [5:0] top, logic rest, logic [2:1] low);
     if (top[5:4] != '0 || (!rest && low == 2'd0)) return 2'd0;
     if (top[3:2] != '0 || (!rest && low == 2'd1)) return 2'd1;
     if (top[1:0] != '0 || (!rest && low == 2'd2)) return 2'd2;
     return 2'd3;
   endfunction
 
-  // Left shift of a factor by whole groups of 8 and by pairs: {shifted, shift / 2}.
-  function automatic logic [FracW+4:0] normalise(sig_t x);
-    logic [1:0] by8, by2;
-    sig_t y;
+  // Left shift of a factor by whole groups of 8, then by pairs: {shifted, how many}.
+  function automatic logic [FracW+2:0] shift_groups(sig_t x);
+    logic [1:0] by8;
     by8 = x[23:16] != '0 ? 2'd0 : x[15:8] != '0 ? 2'd1 : 2'd2;
-    y   = x << {by8, 3'd0};
-    by2 = y[23:22] != '0 ? 2'd0 : y[21:20] != '0 ? 2'd1 : y[19:18] != '0 ? 2'd2 : 2'd3;
-    return {sig_t'(y << {by2, 1'b0}), by8, by2};
+    return {sig_t'(x << {by8, 3'd0}), by8};
+  endfunction
+
+  function automatic logic [FracW+2:0] shift_pairs_up(sig_t x);
+    logic [1:0] by2;
+    by2 = x[23:22] != '0 ? 2'd0 : x[21:20] != '0 ? 2'd1 : x[19:18] != '0 ? 2'd2 : 2'd3;
+    return {sig_t'(x << {by2, 1'b0}), by2};
   endfunction
 
   // {last bit kept, first bit dropped, anything dropped below it} for a rounding to a format.
@@ -276,9 +286,12 @@ module weft_nmc_float
   prod_exp_t               bias2_q, bias3_q;
   back_t                   mul_back_q[2:MulStages+1];
 
-  wire mul_in = Mul && cmd1_q.op == FloatMul;
-  wire merge = Mul && mul_q[MulStages+1];
-  wire join_in = (v1_q && !mul_in) || merge;
+  localparam bit OnlyMul = Mul && !Sum;
+  localparam bit OnlyConvert = !Mul && !Sum;
+  wire mul_in = Mul && (OnlyMul || cmd1_q.op == FloatMul);
+  wire merges = Mul && mul_q[MulStages+1];
+  wire join_in = (v1_q && !mul_in) || merges;
+  wire merge = OnlyMul || merges;  // ... if any joins
 
   function automatic back_t back_of(float_cmd_t cmd);
     back_t x;
@@ -400,7 +413,7 @@ module weft_nmc_float
 
   sig_t             mbig3_q  [Lanes];
   sig_t             msml3_q  [Lanes];
-  logic [3:0]       mshift3_q[Lanes];
+  logic [1:0]       mshift3_q[Lanes];
   prod_exp_t        mexp3_q  [Lanes];
   logic             mzero3_q [Lanes];  // the smaller factor is 0
   logic [2:0]       mkind3_q [Lanes];
@@ -523,7 +536,9 @@ module weft_nmc_float
     if (valid_q[5]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [1:0] steps = pairs(sum5_q[i][SumW-1-:6], rest5_q[i], exp5_q[i][2:1]);
+        automatic logic [1:0] steps = OnlyConvert ? 2'd0 :
+            by_twos(sum5_q[i][SumW-1-:6], rest5_q[i], exp5_q[i][2:1]);
+        if (OnlyMul) steps[1] = 1'b0;
         sum6_q[i]    = sum5_q[i] << {steps, 1'b0};
         shift6_q[i]  = {groups5_q[i], steps};
         rest6_q[i]   = rest5_q[i] || exp5_q[i][2:0] != {steps, 1'b0};
@@ -539,7 +554,8 @@ module weft_nmc_float
     if (valid_q[4]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic [1:0] steps = groups(sum4_q[i], exp4_q[i][ExpW-1:3]);
+        automatic logic [1:0] steps = !Sum ? 2'd0 :
+            groups(sum4_q[i], exp4_q[i][ExpW-1:3]);
         automatic logic zero = sum4_q[i] == '0;
         sum5_q[i]    = sum4_q[i] << {steps, 3'd0};
         groups5_q[i] = steps;
@@ -601,8 +617,8 @@ module weft_nmc_float
     end
 
     if (join_in) begin
-      automatic logic add = cmd1_q.op != FloatMax && cmd1_q.op != FloatMin;
-      automatic logic convert = Convert && cmd1_q.op == FloatConvert;
+      automatic logic add = OnlyConvert || (cmd1_q.op != FloatMax && cmd1_q.op != FloatMin);
+      automatic logic convert = OnlyConvert || (Convert && cmd1_q.op == FloatConvert);
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic order_t order = order1_q[i];
@@ -683,11 +699,13 @@ module weft_nmc_float
     if (Mul && mul_q[3]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic logic last = !msml3_q[i][FracW];
+        automatic logic [FracW+2:0] up = shift_pairs_up(msml3_q[i]);
+        automatic sig_t sml = up[FracW+2:2];
+        automatic logic last = !sml[FracW];
         automatic logic invalid = mkind3_q[i][1] && !mkind3_q[i][0] && mzero3_q[i];
         mbig4_q[i]   = mbig3_q[i];
-        msml4_q[i]   = last ? msml3_q[i] << 1 : msml3_q[i];
-        mshift4_q[i] = {mshift3_q[i], last};
+        msml4_q[i]   = last ? sml << 1 : sml;
+        mshift4_q[i] = {mshift3_q[i], up[1:0], last};
         mexp4_q[i]   = mexp3_q[i] + bias3_q;
         mkind4_q[i]  = {invalid, mkind3_q[i][2:1], mkind3_q[i][0] || invalid};
       end
@@ -696,7 +714,7 @@ module weft_nmc_float
     if (Mul && mul_q[2]) begin
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        {msml3_q[i], mshift3_q[i]} = normalise(msml2_q[i]);
+        {msml3_q[i], mshift3_q[i]} = shift_groups(msml2_q[i]);
         mbig3_q[i]  = mbig2_q[i];
         mzero3_q[i] = msml2_q[i] == '0;
         mexp3_q[i]  = mexp2_q[i];
@@ -722,12 +740,13 @@ module weft_nmc_float
     if (valid_i) begin
       // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
       // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
-      automatic logic convert = Convert && cmd_i.op == FloatConvert;
+      automatic logic convert = OnlyConvert || (Convert && cmd_i.op == FloatConvert);
       automatic logic late = (Convert || Half) && late_i;
       automatic logic a_whole = (Width == 32 && !Half) ? late : cmd_i.use_acc;
       automatic logic no_a = Half && late && !cmd_i.use_acc;
       automatic source_t from_a = source_of(cmd_i.a_fmt, a_whole, 1'b0);
-      automatic source_t from_b = source_of(cmd_i.b_fmt, convert || late, convert);
+      automatic logic b_whole = convert || (Half ? late : Mul && cmd_i.scalar);
+      automatic source_t from_b = source_of(cmd_i.from, b_whole, convert);
       automatic logic [7:0] lowest = '0;
       if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
         lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
@@ -780,9 +799,11 @@ module weft_nmc_float
       if (mul_q[i-1]) mul_live_q[i] <= mul_live_q[i-1];
   end
 
-  `WEFT_ASSERT(NoCollision, !(merge && v1_q && !mul_in));
-  `WEFT_IMPLIES(ServedStep, valid_i, cmd_i.op inside {FloatSum, FloatMax, FloatMin} || (Convert &&
-                (cmd_i.op == FloatConvert || (Mul && cmd_i.op == FloatMul))));
+  `WEFT_ASSERT(NoCollision, !(merges && v1_q && !mul_in));
+  `WEFT_IMPLIES(ServedStep, valid_i,
+                cmd_i.op == FloatMul ? Mul && (Sum || (cmd_i.scalar && cmd_i.to_acc)) :
+                cmd_i.op == FloatConvert ? Convert && !OnlyMul && (Sum || cmd_i.from == FmtFp32) :
+                Sum && cmd_i.op inside {FloatSum, FloatMax, FloatMin});
   `WEFT_IMPLIES(ServedLate, valid_i && late_i, Half ?
                 cmd_i.op == FloatSum && cmd_i.from == FmtFp32 : Convert &&
                 (cmd_i.op == FloatConvert || (cmd_i.op == FloatMul && cmd_i.scalar)));

@@ -7,6 +7,8 @@
 //   half    32 lanes of 16 and 8 bits, byte: 64 lanes of 8 bits, in native steps; half also of
 //           32-bit words, before or behind the wide lanes: sums that are then scaled or converted,
 //           sums of products with the scalar
+//   pairs   if Multipliers is 2: lanes for the products of a second source with the scalar, and for
+//           conversions of sums of both, weft_nmc_pairs
 //   double  8 lanes of fp64, and of conversions from and to it, in the lower 64-bit words
 //   exact   sums without rounding, by Exact: 32 lanes of fp16 and 8 bits, 8 of bf16, in the lower
 //           64-bit words; with accumulators of their own
@@ -29,6 +31,7 @@ module weft_nmc_lanes
     parameter  bit          Products = 1'b1,
     parameter  bit          Blocks   = 1'b1,
     parameter  int unsigned Exact    = ExactNone,
+    parameter  int unsigned Multipliers = 1,
     localparam int unsigned Words    = NmcW / 32
 ) (
     input  wire                 clk_i,
@@ -164,14 +167,13 @@ module weft_nmc_lanes
   end
 
   // ---- operands ---------------------------------------------------------------------------------
-  // Of a product of floats with the scalar b is the scalar, in every word of the width that the
-  // lanes want; integers have a port of their own for it.
+  // Of a product in fp64 with the scalar b is the scalar; other lanes have a port for it.
   logic [NmcW-1:0] wide_acc, half_acc;
   logic [NmcW/2-1:0] kept;
   logic [2*NmcW-1:0] byte_acc;
-  wire words64 = cmd_i.which inside {LaneDouble, LaneDoubleMul};
-  wire [63:0] scalar = {words64 ? scalar_i[63:32] : scalar_i[31:0], scalar_i[31:0]};
-  wire use_scalar = Products && cmd_i.which != LaneInt && cmd_i.flt.scalar;
+  localparam bit Pairs = Products && Multipliers == 2;
+  localparam int unsigned DoubleW = NmcW / 2;
+  wire use_scalar = Products && cmd_i.which == LaneDoubleMul && cmd_i.flt.scalar;
 
   typedef enum logic [1:0] {
     FromWindow,
@@ -189,10 +191,11 @@ module weft_nmc_lanes
   end
 
   wire plain = valid_i && !in_block;
-  wire stays = cmd_i.to_acc && class_sums_first(cmd_i.which);
+  wire stays = cmd_i.to_acc && class_keeps_sums(cmd_i.which);
   wire sums_first = (plain && class_sums_first(cmd_i.which)) || (block_valid && block_sum);
-  wire first_stays = block_valid ? block_stays : stays;
-  wire muls_first = Products && plain && cmd_i.which == LaneMulSum;
+  wire muls_first = Products && plain && class_muls_first(cmd_i.which);
+  // Of pairs, source b has lanes of its own, and the wide ones have only that of a first step.
+  wire muls_wide = muls_first && !(Pairs && cmd_i.next.use_acc);
   wire parts = plain && tag_i.layout.parts;
   logic [NmcW-1:0] a_q, b_q;
   logic [Words-1:0][15:0] half_a_q, half_b_q;  // upper halves of the half lanes' words
@@ -200,11 +203,12 @@ module weft_nmc_lanes
   lane_cmd_t cmd_q;
   float_cmd_t wide_cmd_q, half_cmd_q;
   logic int_q, wide_q, half_q, byte_q, double_q;
+  logic half_first_q;  // the half lanes add the products of a first step
   logic [Words-1:0] wide_live_q, half_live_q;
   logic [2*Words-1:0] byte_live_q;
-  // The next one of the queue of those that a first array has seen; see below.
+  // The next one that a first array has seen; see weft_nmc_chain.
   logic wide_next, half_next;
-  float_cmd_t next_cmd;
+  float_cmd_t next_cmd, sum_cmd;
   logic [Words-1:0] next_live;
 
   always_ff @(posedge clk_i) begin
@@ -216,8 +220,8 @@ module weft_nmc_lanes
         default:   a = spread(a_i, tag_i.layout);
       endcase
       unique case (b_from)
-        FromScalar: b = {NmcW / 64{scalar}};
-        FromAcc:    b = {b_i[NmcW-1:NmcW/2], kept};
+        FromScalar: b = {b_i[NmcW-1:DoubleW], {DoubleW / 64{scalar_i}}};
+        FromAcc:    b = {b_i[NmcW-1:DoubleW], kept};
         FromBlock:  b = block_b;
         default:    b = spread(b_i, tag_i.layout);
       endcase
@@ -239,157 +243,81 @@ module weft_nmc_lanes
       wide_live_q <= wide_next ? next_live : block_valid ? {Words{block_live}} : wide_live_i;
     end
     if (parts || sums_first || half_next) begin
-      half_cmd_q  <= half_next ? next_cmd : block_valid ? block_cmd : cmd_i.flt;
+      half_cmd_q  <= half_next ? sum_cmd : block_valid ? block_cmd : cmd_i.flt;
       half_live_q <= half_next ? next_live : block_valid ? {Words{block_live}} :
                      parts ? half_live_i : wide_live_i;
     end
     if (rst_i) begin
-      {int_q, wide_q, half_q, byte_q, double_q} <= '0;
+      {int_q, wide_q, half_q, byte_q, double_q, half_first_q} <= '0;
     end else begin
       int_q    <= plain && cmd_i.which == LaneInt;
-      wide_q   <= wide_next || (block_valid && !block_sum) || muls_first ||
+      wide_q   <= wide_next || (block_valid && !block_sum) || muls_wide ||
                   (plain && cmd_i.which inside {LaneFloat, LaneMul});
       half_q   <= half_next || parts || sums_first;
       byte_q   <= parts && tag_i.layout.from == 2'd0;
       double_q <= plain && cmd_i.which inside {LaneDouble, LaneDoubleMul};
+      half_first_q <= Pairs && half_next && !next_cmd.use_acc;
     end
   end
 
   // ---- chains -----------------------------------------------------------------------------------
-  // What a step needs for its second array waits in a queue. Marks run beside the first one, one
-  // line for each order: index i is set in the cycle i + 1 behind the step's turn to choose its
-  // operands. Chained steps of different classes are never inside together; see weft_nmc_seq.
-  //
-  // What goes to the accumulator has no second array: it stays where the first one has it.
-  typedef struct packed {
-    float_cmd_t        cmd;
-    logic [31:0]       scalar;
-    logic [Words-1:0]  live;
-    logic [ChunkW-1:0] index;
-  } late_t;
+  chain_marks_t marks;
+  logic wide_late, half_late, late_uses_acc, sum_converts, sum_stays;
+  logic [31:0] late_factor;
+  logic [NmcW-1:0] between;
+  logic [ChunkW-1:0] late_index, stay_index;
+  wire to_block = valid_o && tag_o.layout.to_block && !tag_o.to_acc;
 
-  logic [SumFirst:0] sums_q;
-  logic [FloatLatency+1:0] stays_q;
-  logic stay_room, stay_here;
-  logic [ChunkW-1:0] stay_index;
-  logic [MulFirst+FloatLatency+1:0] muls_q;
-  late_t late_head;
-  logic [31:0] late_scalar_q;
-  logic late_room, late_here;
-  wire late_take = wide_next || half_next;
-  assign wide_next = sums_q[SumFirst-1];
-  assign half_next = muls_q[MulFirst-1];
-  assign next_cmd  = late_head.cmd;
-  assign next_live = late_head.live;
-  wire wide_late = sums_q[SumFirst];
-  wire half_late = muls_q[MulFirst];
-  wire chained = valid_i && !stays &&
-      (class_sums_first(cmd_i.which) || cmd_i.which == LaneMulSum);
-  lane_class_e chain_q;  // of all chained steps inside
-  wire chain_blocks = Blocks && chain_q inside {LaneFloatOut, LaneBlockOut};
-
-  weft_fifo #(
-      .data_t(late_t),
-      .Depth (32)
-  ) u_late (
+  weft_nmc_chain #(
+      .Blocks(Blocks),
+      .Pairs (Pairs)
+  ) u_chain (
       .clk_i,
       .rst_i,
-      .s_valid_i(chained),
-      .s_ready_o(late_room),
-      .s_data_i ('{
-          cmd: cmd_i.next,
-          scalar: scalar_i[31:0],
-          live: wide_live_i,
-          index: tag_i.index
-      }),
-      .m_valid_o(late_here),
-      .m_ready_i(late_take),
-      .m_data_o (late_head),
-      .count_o  ()
+      .valid_i,
+      .cmd_i,
+      .index_i     (tag_i.index),
+      .scalar_i    (scalar_i[31:0]),
+      .live_i      (wide_live_i),
+      .sums_i      (sums_first),
+      .sums_stay_i (block_valid ? block_stays : stays),
+      .muls_i      (muls_first),
+      .half_i      (half_o),
+      .wide_next_o (wide_next),
+      .wide_late_o (wide_late),
+      .half_next_o (half_next),
+      .half_late_o (half_late),
+      .cmd_o       (next_cmd),
+      .live_o      (next_live),
+      .factor_o    (late_factor),
+      .between_o   (between),
+      .uses_acc_o  (late_uses_acc),
+      .index_o     (late_index),
+      .convert_o   (sum_converts),
+      .stay_o      (sum_stays),
+      .stay_index_o(stay_index),
+      .marks_o     (marks),
+      .scale_take_i(to_block),
+      .scale_o
   );
 
-  weft_fifo #(
-      .data_t(logic [ChunkW-1:0]),
-      .Depth (16)
-  ) u_stays (
-      .clk_i,
-      .rst_i,
-      .s_valid_i(valid_i && stays),
-      .s_ready_o(stay_room),
-      .s_data_i (tag_i.index),
-      .m_valid_o(stay_here),
-      .m_ready_i(stays_q[FloatLatency]),
-      .m_data_o (stay_index),
-      .count_o  ()
-  );
-
-  // Sums on their way to the wide lanes.
-  logic [NmcW-1:0] between_q[MxScaleLatency];
-  always_ff @(posedge clk_i) begin
-    if (wide_next) late_scalar_q <= late_head.scalar;
-    if (chained || (valid_i && stays)) chain_q <= cmd_i.which;
-    for (int unsigned i = MxScaleLatency - 1; i > 0; i--)
-      if (sums_q[FloatLatency+i]) between_q[i] <= between_q[i-1];
-    if (sums_q[FloatLatency]) between_q[0] <= half_o;
-    if (rst_i) begin
-      sums_q  <= '0;
-      stays_q <= '0;
-      muls_q  <= '0;
-    end else begin
-      sums_q  <= {sums_q[SumFirst-1:0], sums_first && !first_stays};
-      stays_q <= {stays_q[FloatLatency:0], sums_first && first_stays};
-      muls_q  <= {muls_q[MulFirst+FloatLatency:0], muls_first};
-    end
-  end
-
-  logic [31:0] block_factor;
-  wire [31:0] factor = chain_blocks ? block_factor : late_scalar_q;
-  wire wide_is_sum = !muls_q[MulFirst];  // what the wide lanes show is a result
-  wire half_is_sum = muls_q[MulFirst+FloatLatency];
-
-  if (Blocks) begin : gen_scale
-    mx_scale_t scale;
-    logic      scale_room, scale_here;
-
-    weft_nmc_mx_scale u_scale (
-        .clk_i,
-        .rst_i,
-        .valid_i (sums_q[FloatLatency] && chain_blocks),
-        .fmt_i   (late_head.cmd.to),
-        .values_i(half_o),
-        .scale_o (scale),
-        .factor_o(block_factor)
-    );
-
-    weft_fifo #(
-        .data_t(mx_scale_t),
-        .Depth (16)
-    ) u_scales (
-        .clk_i,
-        .rst_i,
-        .s_valid_i(wide_late && chain_blocks),
-        .s_ready_o(scale_room),
-        .s_data_i (scale),
-        .m_valid_o(scale_here),
-        .m_ready_i(valid_o && tag_o.layout.to_block && !tag_o.to_acc),
-        .m_data_o (scale_o),
-        .count_o  ()
-    );
-
-    `WEFT_IMPLIES(ScaleHasRoom, wide_late && chain_blocks, scale_room);
-    `WEFT_IMPLIES(BlockHasScale, valid_o && tag_o.layout.to_block && !tag_o.to_acc, scale_here);
-  end else begin : gen_no_scale
-    assign block_factor = '0;
-    assign scale_o      = '0;
+  // Of pairs the half lanes add two numbers that other lanes have made; what is then converted they
+  // round to odd.
+  always_comb begin
+    sum_cmd = next_cmd;
+    if (Pairs) sum_cmd.use_acc = 1'b1;
+    if (sum_converts) {sum_cmd.to, sum_cmd.to_acc, sum_cmd.odd} = {FmtFp32, 1'b1, 1'b1};
   end
 
   // ---- lanes ------------------------------------------------------------------------------------
   localparam int unsigned Doubles = 8;
   logic float_valid, half_valid, byte_valid, double_valid, int_valid, int_overflow;
-  logic [NmcW-1:0] float_res, int_res;
+  logic converted_valid, late_valid;
+  logic [NmcW-1:0] float_res, int_res, late_product, converted_res;
   logic [64*Doubles-1:0] double_res;
   logic [Doubles-1:0] double_live;
   float_flags_t wide_flags, half_flags, byte_flags, double_flags, int_flags, block_flags;
+  float_flags_t pair_flags, converted_flags;
 
   logic [NmcW-1:0] half_a, half_b;
   always_comb begin
@@ -414,8 +342,8 @@ module weft_nmc_lanes
       .a_i     (a_q),
       .b_i     (b_q),
       .acc_i   ('0),
-      .other_i (between_q[MxScaleLatency-1]),
-      .factor_i(factor),
+      .other_i (between),
+      .factor_i(wide_late ? late_factor : scalar_q[31:0]),
       .valid_o (float_valid),
       .res_o   (float_res),
       .flags_o (wide_flags)
@@ -434,13 +362,43 @@ module weft_nmc_lanes
       .live_i  (half_live_q),
       .a_i     (half_a),
       .b_i     (half_b),
-      .acc_i   (half_acc),
-      .other_i (float_res),
+      .acc_i   (half_first_q ? float_res : half_acc),
+      .other_i (late_product),
       .factor_i('0),
       .valid_o (half_valid),
       .res_o   (half_o),
       .flags_o (half_flags)
   );
+
+  if (Pairs) begin : gen_pairs
+    weft_nmc_pairs u_pairs (
+        .clk_i,
+        .rst_i,
+        .mul_i          (muls_first),
+        .from_i         (wide_cmd_q.from),
+        .live_i         (wide_live_q),
+        .b_i            (b_q),
+        .scalar_i       (scalar_q[31:0]),
+        .product_valid_o(late_valid),
+        .product_o      (late_product),
+        .product_flags_o(pair_flags),
+        .convert_i      (sum_converts),
+        .to_i           (next_cmd.to),
+        .saturate_i     (next_cmd.saturate),
+        .convert_live_i (next_live),
+        .sum_i          (half_o),
+        .valid_o        (converted_valid),
+        .res_o          (converted_res),
+        .flags_o        (converted_flags)
+    );
+  end else begin : gen_no_pairs
+    assign late_valid      = float_valid;
+    assign late_product    = float_res;
+    assign converted_valid = 1'b0;
+    assign converted_res   = '0;
+    assign pair_flags      = '0;
+    assign converted_flags = '0;
+  end
 
   weft_nmc_float #(
       .Lanes(2 * Words),
@@ -558,10 +516,10 @@ module weft_nmc_lanes
     assign {broad_valid, broad_res, broad_flags} = '0;
   end
 
-  wire wide_valid = float_valid && wide_is_sum;
-  wire sum_valid = half_valid && half_is_sum;
-  assign valid_o = wide_valid || sum_valid || double_valid || int_valid || exact_valid ||
-                   broad_valid;
+  wire wide_valid = float_valid && !marks.wide_goes_on;
+  wire sum_valid = half_valid && marks.half_ends;
+  assign valid_o = wide_valid || sum_valid || converted_valid || double_valid || int_valid ||
+                   exact_valid || broad_valid;
   assign int_flags = '{overflow: int_overflow, default: 1'b0};
   assign block_flags = '{
       overflow: overflow_q[FloatLatency+1],
@@ -569,31 +527,16 @@ module weft_nmc_lanes
       default: 1'b0
   };
 
-  // Flags of the first array of a chain wait for those of the second one, which come SecondMul
-  // cycles behind them, or SecondSum, or SecondTo; those of what stays for such a step.
-  localparam int unsigned SecondMul = MxScaleLatency + FloatMulLatency;
-  localparam int unsigned SecondTo = MxScaleLatency + FloatLatency;
-  localparam int unsigned SecondSum = FloatLatency;
-  float_flags_t [SecondMul-1:0] first_flags_q;
-  float_flags_t stayed_flags_q, of_wide;
-  wire float_flags_t first_flags = half_flags | block_flags | stayed_flags_q;
-  wire first_is_sum = sums_q[FloatLatency+1];
-  wire first_stayed = stays_q[FloatLatency+1];
-  wire first_is_mul = muls_q[MulFirst+1];
-
   // Clamping a number is no overflow of a block, an infinity in it is; see weft_nmc_mx_scale.
-  logic      block_q, spill_q;
+  logic      to_block_q, spill_q;
   mx_scale_t scale_q;
+  float_flags_t of_wide, of_chains;
   always_comb begin
     of_wide = wide_flags;
-    if (Blocks && block_q) begin
+    if (Blocks && to_block_q) begin
       of_wide.overflow = scale_q.infinite && !spill_q;
       of_wide.inexact  = scale_q.none ? scale_q.infinite && !spill_q : wide_flags.inexact;
     end
-    flags_o = first_flags_q[SecondMul-1] | byte_flags | double_flags | int_flags | exact_flags |
-              broad_flags;
-    if (!first_is_mul) flags_o = flags_o | of_wide;
-    if (!first_is_sum && !first_stayed) flags_o = flags_o | half_flags | block_flags;
   end
 
   always_ff @(posedge clk_i) begin
@@ -601,27 +544,28 @@ module weft_nmc_lanes
       scale_q <= scale_o;
       spill_q <= tag_o.spill;
     end
-    if (rst_i) begin
-      block_q <= 1'b0;
-      first_flags_q <= '0;
-      stayed_flags_q <= '0;
-    end else begin
-      block_q <= valid_o && tag_o.layout.to_block && !tag_o.to_acc;
-      first_flags_q <= first_flags_q << $bits(float_flags_t);
-      if (first_is_sum) begin
-        if (chain_q inside {LaneSumTo, LaneBlockTo})
-          first_flags_q[SecondMul-SecondTo] <= first_flags;
-        else first_flags_q[0] <= first_flags;
-      end
-      if (first_is_sum) stayed_flags_q <= '0;
-      else if (first_stayed) stayed_flags_q <= first_flags;
-      if (first_is_mul) first_flags_q[SecondMul-SecondSum] <= wide_flags;
-    end
+    if (rst_i) to_block_q <= 1'b0;
+    else to_block_q <= to_block;
   end
+
+  weft_nmc_flags u_flags (
+      .clk_i,
+      .rst_i,
+      .marks_i    (marks),
+      .wide_i     (wide_flags),
+      .result_i   (of_wide),
+      .half_i     (half_flags | block_flags),
+      .pair_i     (pair_flags),
+      .converted_i(converted_flags),
+      .flags_o    (of_chains)
+  );
+
+  assign flags_o = of_chains | byte_flags | double_flags | int_flags | exact_flags | broad_flags;
 
   always_comb begin
     wide_o = float_valid ? float_res : int_res;
-    if (Products && half_is_sum) wide_o = half_o;
+    if (Products && marks.half_ends) wide_o = half_o;
+    if (converted_valid) wide_o = converted_res;
     // What lies in eight words is shown twice, for the sake of gather.
     if (double_valid) wide_o = {2{double_res}};
     if (exact_valid) begin
@@ -676,9 +620,9 @@ module weft_nmc_lanes
       .use_kept_i,
       .layout_i(acc_layout),
       .index_i(block_use_acc ? block_index : index_i),
-      .late_i (muls_q[MulFirst-1] && late_head.cmd.use_acc),
-      .late_index_i(late_head.index),
-      .stay_i (stays_q[FloatLatency]),
+      .late_i (half_next && late_uses_acc),
+      .late_index_i(late_index),
+      .stay_i (sum_stays),
       .stay_index_i(stay_index),
       .wide_o (wide_acc),
       .half_o (half_acc),
@@ -691,16 +635,13 @@ module weft_nmc_lanes
       .byte_i (byte_o)
   );
 
+  `WEFT_IMPLIES(ProductIsThere, half_late, late_valid && (!half_first_q || float_valid));
   `WEFT_ASSERT(OneStepToTheLanes, !(plain && block_valid));
-  `WEFT_ASSERT(NoCollision, $onehot0({wide_valid, sum_valid, double_valid, int_valid, exact_valid,
-               broad_valid}));
+  `WEFT_ASSERT(NoCollision, $onehot0({wide_valid, sum_valid, converted_valid, double_valid,
+               int_valid, exact_valid, broad_valid}));
   `WEFT_ASSERT(OneStepToWide, !wide_next || !((block_valid && !block_sum) || muls_first ||
                (plain && cmd_i.which inside {LaneFloat, LaneMul})));
   `WEFT_ASSERT(OneStepToHalf, !(half_next && (parts || sums_first)));
-  `WEFT_IMPLIES(LateHasRoom, chained, late_room);
-  `WEFT_IMPLIES(LateIsHere, late_take, late_here);
-  `WEFT_IMPLIES(StayHasRoom, valid_i && stays, stay_room);
-  `WEFT_IMPLIES(StayIsHere, stays_q[FloatLatency], stay_here);
   `WEFT_IMPLIES(ResultHasTag, valid_o, tag_here);
   `WEFT_IMPLIES(TagHasRoom, valid_i, tag_room);
   `WEFT_IMPLIES(SmallOnesTogether, byte_valid, half_valid && wide_valid);

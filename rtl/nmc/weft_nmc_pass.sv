@@ -8,12 +8,13 @@
 //
 //   fold         s0 op s1,  acc op s2, ...  acc op s(K-1)
 //   premul_sum   c x s0,  acc + c x s1,  acc + c x s2, ...                    (c: the scalar)
+//   ... pairs    c x s0 + c x s1,  acc + c x s2, ...
 //   ... in fp64  c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...
 //
 // What the last one of these makes is scaled for avg, converted where it could not be rounded to
-// the type, or becomes a block in the same step, by a second array of lanes. In fp64, and for
-// conversions behind premul_sum, there is one pass more: the accumulator times c, or alone. A
-// premul_sum of integers, which wrap, is a fold whose last step scales what comes out.
+// the type, or becomes a block in the same step, by another array of lanes. In fp64, and for
+// conversions behind premul_sum without pairs, there is one pass more: the accumulator times c, or
+// alone. A premul_sum of integers, which wrap, is a fold whose last step scales what comes out.
 //
 // Where a chunk of full length would leave less than half of one, it is half as long: a short last
 // chunk would wait for the lanes in every pass. A chunk of blocks counts as many bytes as they have
@@ -190,7 +191,7 @@ module weft_nmc_pass
   endfunction
 
   function automatic float_op_e float_op(kind_e what);
-    if (what == PassScale) return FloatMul;
+    if (what == PassScale || recipe.pairs) return FloatMul;
     if (what == PassOne) return (recipe.scale || recipe.premul) ? FloatMul : FloatConvert;
     if (what == PassTail) return recipe.scale ? FloatMul : FloatConvert;
     unique case (recipe.fold)
@@ -217,17 +218,18 @@ module weft_nmc_pass
     if (!emits || second) x.to = (x.op == FloatMul || scales) ? widest : x.from;
     x.propagate_nan = recipe.propagate_nan;
     x.saturate      = recipe.saturate;
-    x.use_acc       = what == PassNext || what == PassAdd || what == PassTail;
+    // The accumulator of sums of products is the second array's operand.
+    x.use_acc       = !recipe.pairs && (what == PassNext || what == PassAdd || what == PassTail);
     x.scalar        = x.op == FloatMul && recipe.fold != IntMul;
     x.to_acc        = !emits || second;
     x.odd           = x.to_acc && ends_fold && !scales;
-    if (what == PassScale && !recipe.fp64) {x.to, x.to_acc, x.odd} = {FmtFp32, 1'b1, 1'b0};
+    if (recipe.pairs || (what == PassScale && !recipe.fp64))
+      {x.to, x.to_acc, x.odd} = {FmtFp32, 1'b1, 1'b0};
     x.a_fmt         = x.use_acc ? FmtFp32 : x.from;
-    x.b_fmt         = x.scalar ? FmtFp32 : x.from;
     return x;
   endfunction
 
-  // Of the second array: sums of products, or whatever becomes of a sum.
+  // Of the arrays behind the first one: sums of products, or whatever becomes of a sum.
   function automatic float_cmd_t second_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
     logic scales;
@@ -235,10 +237,10 @@ module weft_nmc_pass
     x               = '0;
     x.to            = recipe.to;
     x.saturate      = recipe.saturate || to_block;
-    if (what == PassScale) begin
+    if (what == PassScale || recipe.pairs) begin
       x.op      = FloatSum;
       x.from    = FmtFp32;
-      x.use_acc = source_q != '0;
+      x.use_acc = recipe.pairs ? what == PassNext : source_q != '0;
       x.to_acc  = !emits;
       x.odd     = !emits && ends_fold;
       if (!emits) x.to = FmtFp32;
@@ -264,12 +266,13 @@ module weft_nmc_pass
     return x;
   endfunction
 
-  // All steps of a job with a second array go the same way, those to the accumulator half of it.
+  // All steps of a job go the same way through the arrays, those to the accumulator a part of it.
   function automatic lane_class_e class_of(kind_e what, float_op_e op);
     if (from_block)
       return !recipe.second ? LaneBlock : to_block ? LaneBlockOut : LaneBlockTo;
     if (recipe.copy || !recipe.fp) return LaneInt;
     if (recipe.exact) return LaneExact;
+    if (recipe.pairs) return recipe.second ? LaneMulSumTo : LaneMulSum;
     if (recipe.second)
       return to_block ? LaneFloatOut : recipe.scale ? LaneSumMul : LaneSumTo;
     if (recipe.fp64) return (op == FloatMul) ? LaneDoubleMul : LaneDouble;

@@ -43,15 +43,14 @@ package weft_nmc_pkg;
   // One step; weft_nmc_float says which combinations there are. Where it says 24 bits and fp32, it
   // is 53 and fp64 in weft_nmc_double.
   typedef struct packed {
-    float_fmt_e a_fmt;          // how operands lie in their words: `from`, or fp32 of accumulators
-    float_fmt_e b_fmt;          // and scalars; not looked at in fp64
+    float_fmt_e a_fmt;          // how a lies in its word: `from`, of accumulators fp32; not in fp64
     float_op_e  op;
     float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
     float_fmt_e to;             // of the result; with to_acc the layout of the accumulator
     logic       propagate_nan;  // max, min: a NaN beats a number
     logic       saturate;       // to fp8: what is beyond the largest number becomes it
     logic       use_acc;        // operand a is the accumulator
-    logic       scalar;         // product: operand b is an fp32, the scalar
+    logic       scalar;         // product: by an fp32, the scalar; in fp64 that is operand b
     logic       to_acc;         // the result goes to the accumulator: rounded to 24 bits
     logic       odd;            // with to_acc: rounded to odd, for a conversion behind it
   } float_cmd_t;
@@ -228,8 +227,8 @@ package weft_nmc_pkg;
     return ((place | mask) ^ step) == '1;
   endfunction
 
-  // Which lanes take a step, with what latency. The last six are chains of two arrays of float
-  // lanes, one behind the other.
+  // Which lanes take a step, with what latency. The last seven are chains of two or three arrays of
+  // float lanes, one behind the other.
   typedef enum logic [3:0] {
     LaneInt       = 4'd0,  // integers, and copies of bits
     LaneFloat     = 4'd1,
@@ -243,7 +242,8 @@ package weft_nmc_pkg;
     LaneSumMul    = 4'd10, // ... then a product with the scalar
     LaneFloatOut  = 4'd11, // ... then one by the scale of a block: floats to blocks
     LaneBlockTo   = 4'd12, // like LaneSumTo, of blocks
-    LaneBlockOut  = 4'd13  // like LaneFloatOut, of blocks
+    LaneBlockOut  = 4'd13, // like LaneFloatOut, of blocks
+    LaneMulSumTo  = 4'd14  // like LaneMulSum, then a conversion
   } lane_class_e;
   localparam int unsigned NumClasses = 1 << $bits(lane_class_e);
 
@@ -257,15 +257,39 @@ package weft_nmc_pkg;
     return which inside {LaneSumTo, LaneSumMul, LaneFloatOut, LaneBlockTo, LaneBlockOut};
   endfunction
 
+  // Products with the scalar first, sums behind them.
+  function automatic logic class_muls_first(lane_class_e which);
+    return which inside {LaneMulSum, LaneMulSumTo};
+  endfunction
+
+  // Sums of its chunks stay in the half bank, and are no results: the class has a last array that
+  // they do not go through.
+  function automatic logic class_keeps_sums(lane_class_e which);
+    return class_sums_first(which) || which == LaneMulSumTo;
+  endfunction
+
   // Behind these another class must wait until they are out: they use lanes late.
   function automatic logic class_is_late(lane_class_e which);
-    return which == LaneBlock || which == LaneMulSum || class_sums_first(which);
+    return which == LaneBlock || class_muls_first(which) || class_sums_first(which);
   endfunction
 
   // Cycles from the first array's operands to the second one's. Between a sum and its product lies
   // the search for the scale of a block, whether it is wanted or not.
   localparam int unsigned SumFirst = FloatLatency + MxScaleLatency;
   localparam int unsigned MulFirst = FloatMulLatency;
+
+  // What the arrays of float lanes show, of chained steps.
+  typedef struct packed {
+    logic wide_goes_on;     // the wide lanes: no result, but products on their way
+    logic half_ends;        // the half lanes: results
+    // A cycle behind, as the flags are:
+    logic sum_goes_on;      // sums to the wide lanes ...
+    logic sum_to;           // ... that convert them, else multiply
+    logic sum_stayed;       // sums that stay in the accumulator
+    logic mul_goes_on;      // products to the half lanes
+    logic mul_sum_goes_on;  // their sums to a conversion
+    logic mul_sum_stayed;   // ... that stay in the accumulator
+  } chain_marks_t;
 
   typedef logic [4:0] lane_wait_t;  // cycles
   localparam lane_wait_t LaneFirst = lane_wait_t'(1 + FloatLatency);  // the shortest latency
@@ -279,6 +303,7 @@ package weft_nmc_pkg;
       LaneBlock:     return lane_wait_t'(1 + MxInLatency + FloatLatency);
       LaneExact:     return lane_wait_t'(ExactLatency);
       LaneMulSum:    return lane_wait_t'(1 + MulFirst + FloatLatency);
+      LaneMulSumTo:  return lane_wait_t'(1 + MulFirst + 2 * FloatLatency);
       LaneSumTo:     return lane_wait_t'(1 + SumFirst + FloatLatency);
       LaneSumMul,
       LaneFloatOut:  return lane_wait_t'(1 + SumFirst + FloatMulLatency);
@@ -313,22 +338,24 @@ package weft_nmc_pkg;
   function automatic lane_wait_t lane_acc_wait(lane_class_e which, logic again);
     lane_wait_t x;
     x = '0;
+    // Classes that keep their sums: below. Latency and 2 may be more than there are bits for.
     for (int unsigned i = 0; i < NumClasses; i++)
-      if (which == lane_class_e'(i)) x = lane_latency(lane_class_e'(i)) + lane_wait_t'(2);
+      if (which == lane_class_e'(i) && !class_keeps_sums(lane_class_e'(i)))
+        x = lane_latency(lane_class_e'(i)) + lane_wait_t'(2);
     if (which == LaneExact) x = lane_wait_t'(ExactAgain);
-    if (class_sums_first(which) || (which == LaneMulSum && again))
+    if (class_keeps_sums(which) || (which == LaneMulSum && again))
       x = LaneFirst + lane_wait_t'(2);
     return x;
   endfunction
 
   // What the lanes do with the windows of a step. The accumulator holds a chunk of results, `kept`
   // a chunk of products in fp64. Operand a of a step is the window of a or the accumulator, operand
-  // b the window of b or a kept product; in LaneMulSum the accumulator is the sum's.
+  // b the window of b or a kept product; behind products the accumulator is the sum's operand.
   typedef struct packed {
     lane_class_e which;
     int_cmd_t    num;       // of LaneInt
     float_cmd_t  flt;       // of the others
-    float_cmd_t  next;      // of chains: what the second array does
+    float_cmd_t  next;      // of chains: what the arrays behind the first one do
     logic        use_acc;
     logic        use_kept;
     logic        to_acc;    // where the result goes; with neither: out
@@ -369,9 +396,10 @@ package weft_nmc_pkg;
     logic        fp;       // floats, else integers
     logic        fp64;     // ... with fp64 for accumulator, else fp32
     logic        exact;    // ... or one that nothing is rounded in: a sum of them
-    logic        premul;   // each source times the scalar first
+    logic        premul;   // each source times the scalar first: a pass a source ...
+    logic        pairs;    // ... or, instead, passes as of a fold
     logic        scale;    // the sum times the scalar last; of integers in its last step
-    logic        second;   // ... or converted to, by a second array of lanes
+    logic        second;   // ... or converted to, by another array of lanes
     logic        tail;     // ... in a pass of its own, from the accumulator
     int_op_e     fold;     // also of floats
     float_fmt_e  from;

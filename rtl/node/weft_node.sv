@@ -16,7 +16,8 @@ module weft_node
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumMsgs      = 256,  // messages in flight
     parameter int unsigned PoolDepth    = 1024,  // unsettled packets a port
-    parameter int unsigned Exact        = weft_math_pkg::ExactNone  // the reducer's exact sums
+    parameter int unsigned Exact        = weft_math_pkg::ExactNone,  // the reducer's exact sums
+    parameter int unsigned Multipliers  = 1  // ... and multipliers for each word, 1 or 2
 ) (
     input  wire  clk_i,
     input  wire  rst_i,
@@ -292,7 +293,8 @@ module weft_node
   );
 
   weft_nmc #(
-      .Exact(Exact)
+      .Exact      (Exact),
+      .Multipliers(Multipliers)
   ) u_nmc (
       .clk_i,
       .rst_i(core_rst),

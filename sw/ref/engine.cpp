@@ -383,8 +383,8 @@ void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
   if (check_reduction(w, size_.parts()) == Err::OK) {  // else reduce() refuses it, and no memory is touched
     const num::Job job = job_of(w);
     const auto cycles = [](std::uint64_t n) { return static_cast<Ps>(n) * kEngineCycle; };
-    reducer_free_ += cycles(nmc::busy_cycles(job, w.nsrc, w.length));
-    done = reducer_free_ + kReducerMemory + cycles(nmc::latency(job, w.nsrc));
+    reducer_free_ += cycles(nmc::busy_cycles(job, w.nsrc, w.length, size_.parts()));
+    done = reducer_free_ + kReducerMemory + cycles(nmc::latency(job, w.nsrc, size_.parts()));
   }
   if (!reducer_.empty()) done = std::max(done, reducer_.back().done);  // they complete in order
   reducer_.push_back({done, context, s.entry});

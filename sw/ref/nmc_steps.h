@@ -72,48 +72,59 @@ constexpr std::uint64_t windows(const num::Job& job, unsigned nsrc, std::uint64_
 /// Passes over these, each of as many steps:
 ///
 ///   K - 1            SUM, MAX, MIN, PROD, AND, OR, XOR; AVG; all of integers; K = 1: 1
-///   K                PREMUL_SUM of floats, one more if fp32 cannot be rounded to the result
+///   K                PREMUL_SUM of floats, one more if fp32 cannot be rounded to the result; with two
+///                    multipliers a word K - 1
 ///   fp64 on either side: one more if a sum of the sources cannot be rounded to the result;
 ///     AVG K, PREMUL_SUM 2 K - 1 and the one more
-constexpr unsigned passes(const num::Job& job, unsigned nsrc) {
+constexpr unsigned passes(const num::Job& job, unsigned nsrc, num::Parts parts = {}) {
   using enum wire::Redop;
   if (nsrc == 1) return 1;
   const bool wide = detail::fp64(job);
   if (num::kind_of(job.from) == num::Kind::Integer) return nsrc - 1;
-  if (job.op == PREMUL_SUM) {
+  if (job.op == PREMUL_SUM && (wide || parts.multipliers == 1)) {
     const wire::Dtype product = wide ? wire::Dtype::FLOAT64 : wire::Dtype::FLOAT32;
     return (wide ? 2 * nsrc - 1 : nsrc) + detail::needs_convert(product, job.to);
   }
-  if (job.op == AVG) return wide ? nsrc : nsrc - 1;
-  return nsrc - 1 + (wide && job.op != PROD && detail::needs_convert(job.from, job.to));
+  if (!wide) return nsrc - 1;
+  if (job.op == AVG) return nsrc;
+  return nsrc - 1 + (job.op != PROD && detail::needs_convert(job.from, job.to));
 }
 
 /// Steps of a request in all, one a cycle.
-constexpr std::uint64_t steps(const num::Job& job, unsigned nsrc, std::uint64_t length) {
-  return windows(job, nsrc, length) * passes(job, nsrc);
+constexpr std::uint64_t steps(const num::Job& job, unsigned nsrc, std::uint64_t length,
+                              num::Parts parts = {}) {
+  return windows(job, nsrc, length) * passes(job, nsrc, parts);
 }
 
 /// The same with what the passes of a short request wait: a pass uses the results of the one before, so it
 /// begins no earlier than the lanes have them.
-constexpr std::uint64_t busy_cycles(const num::Job& job, unsigned nsrc, std::uint64_t length) {
-  const bool product = job.op == wire::Redop::PROD && num::kind_of(job.from) == num::Kind::Float;
-  std::uint64_t again = detail::fp64(job) ? 13 : 11;
-  if (product) again = detail::fp64(job) ? 19 : 16;
-  if (job.op == wire::Redop::PREMUL_SUM && num::kind_of(job.from) == num::Kind::Float)
-    again = detail::fp64(job) ? 16 : 11;  // products and sums in turn, or in one step
+constexpr std::uint64_t busy_cycles(const num::Job& job, unsigned nsrc, std::uint64_t length,
+                                    num::Parts parts = {}) {
+  const bool fp64 = detail::fp64(job), floats = num::kind_of(job.from) == num::Kind::Float;
+  // From a step to one that uses its result; in PREMUL_SUM of fp64 products and sums take turns.
+  std::uint64_t again = fp64 ? 13 : 11, other = again;
+  if (floats && job.op == wire::Redop::PROD) again = other = fp64 ? 19 : 16;
+  if (fp64 && job.op == wire::Redop::PREMUL_SUM) other = 19;
   // Blocks come 3 cycles later, but what a second array goes on with is behind the first one as soon as ever.
-  if (num::kind_of(job.from) == num::Kind::Block && !detail::second(job, nsrc)) again = 14;
-  if (job.exact) again = 4;
+  if (num::kind_of(job.from) == num::Kind::Block && !detail::second(job, nsrc)) again = other = 14;
+  if (job.exact) again = other = 4;
   const std::uint64_t once = windows(job, nsrc, length);
   if (once == 0) return 0;
-  const std::uint64_t all = (passes(job, nsrc) - 1) * std::max(once, again) + once;
+  // Two passes over all chunks. Of the last 33 to 48 windows one chunk is 16; see weft_nmc_pass.
+  const auto twice = [&](std::uint64_t n) { return std::max(n, again) + std::max(n, other); };
+  constexpr std::uint64_t kHalf = kChunkSteps / 2;
+  const std::uint64_t full = once <= kChunkSteps + kHalf ? 0 : (once - kHalf - 1) / kChunkSteps;
+  const std::uint64_t left = once - full * kChunkSteps;
+  const std::uint64_t two =
+      full * 2 * kChunkSteps + (left > kChunkSteps ? twice(kHalf) + twice(left - kHalf) : twice(left));
+  const std::uint64_t all = (passes(job, nsrc, parts) - 1) * two / 2 + once;
   // The conversion behind a PREMUL_SUM waits in each chunk until the last of it is there.
-  const bool converts = passes(job, nsrc) == nsrc + 1 && !detail::fp64(job);
+  const bool converts = passes(job, nsrc, parts) == nsrc + 1 && !fp64;
   return converts ? all + 13 * ((once + kChunkSteps - 1) / kChunkSteps) : all;
 }
 
 /// Cycles from the last step, when the beats it needs are there, to its result on the write channel.
-constexpr unsigned latency(const num::Job& job, unsigned nsrc) {
+constexpr unsigned latency(const num::Job& job, unsigned nsrc, num::Parts parts = {}) {
   using enum wire::Redop;
   using enum wire::Dtype;
   constexpr unsigned kSum = 14, kProduct = 19;
@@ -127,7 +138,11 @@ constexpr unsigned latency(const num::Job& job, unsigned nsrc) {
     return product ? 22 : 16;
   }
   if (one ? scales : job.op == PROD) return kProduct;
-  if (job.op == PREMUL_SUM) return detail::needs_convert(FLOAT32, job.to) ? kSum : kProduct + kLanes;
+  if (job.op == PREMUL_SUM) {
+    const bool converts = detail::needs_convert(FLOAT32, job.to);
+    if (parts.multipliers == 2) return kProduct + kLanes + (converts ? kLanes : 0);
+    return converts ? kSum : kProduct + kLanes;
+  }
   const unsigned first = kSum + (num::kind_of(job.from) == num::Kind::Block ? kBlockIn : 0);
   if (num::kind_of(job.to) == num::Kind::Block) return first + kBetween + kMulLanes + kBlockOut;
   if (!detail::second(job, nsrc)) return first;

@@ -39,10 +39,11 @@ struct NmcRequest {
   /// Bytes of the result: `len`, and the scales of blocks.
   uint64_t result_len() const { return num::footprint(job.to, num::elements_of(job.to, len)); }
   bool copies() const { return num::copies(job, nsrc); }
-  /// The read port of source k: 0 or 1.
-  unsigned port(unsigned k) const {
+  /// The read port of source k of a reducer of these parts: 0 or 1.
+  unsigned port(unsigned k, num::Parts parts = {}) const {
     const bool scaled = job.op == wire::Redop::PREMUL_SUM && num::kind_of(job.from) == num::Kind::Float;
-    return k != 0 && !scaled;
+    const bool fp64 = job.from == wire::Dtype::FLOAT64 || job.to == wire::Dtype::FLOAT64;
+    return k != 0 && (!scaled || (parts.multipliers == 2 && !fp64));
   }
 };
 
@@ -266,7 +267,7 @@ class World {
 
   // First byte of the result that needs a bad beat of source k.
   uint64_t first_bad_byte(const NmcRequest& r, unsigned k) const {
-    const std::set<uint64_t>& bad = bad_reads[r.port(k)];
+    const std::set<uint64_t>& bad = bad_reads[r.port(k, set_.parts)];
     const uint64_t src = r.source(k);
     const auto beat = bad.lower_bound(src & ~(kBeatBytes - 1));
     if (beat == bad.end()) return ~uint64_t{0};
@@ -415,8 +416,8 @@ class World {
     } else {
       const unsigned want = e.flags.invalid << 2 | e.flags.overflow << 1 | e.flags.inexact;
       if ((dut_.cnt_o & 7) != want) {
-        fail("flags (invalid, overflow, inexact) " + std::to_string(dut_.cnt_o & 7) + ", not " +
-             std::to_string(want));
+        fail("request " + std::to_string(tag) + ": flags (invalid, overflow, inexact) " +
+             std::to_string(dut_.cnt_o & 7) + ", not " + std::to_string(want));
       }
     }
     // From the request or the completion before it, whichever is later, to the completion on offer.

@@ -41,11 +41,13 @@ constexpr bool copies(const Job& job, unsigned nsrc) {
   return job.from == job.to && nsrc == 1 && !scales;
 }
 
-/// What a reducer is built with: the parameters of weft_nmc. What it was built without is refused.
+/// What a reducer is built with: the parameters of weft_nmc. What it was built without is refused, but for
+/// multipliers: with 2 for each 32-bit word sums of products with the scalar are as fast as sums.
 struct Parts {
   bool products = true;  ///< PROD, AVG, PREMUL_SUM, but where they copy
   bool blocks = true;    ///< MX types
   unsigned exact = 2;    ///< exact sums: 0 none, 1 of float16 and 8-bit floats, 2 of bfloat16 too
+  unsigned multipliers = 1;
 };
 
 /// Which reductions there are: the first thing wrong with one, looked for in this order, or OK.

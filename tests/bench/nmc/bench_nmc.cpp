@@ -3,7 +3,8 @@
 // Throughput of the reducer in front of a memory without stalls: requests of 64 KB one behind the
 // other. The figure is the slowest of all types, alignments and latencies tried with two sources, from
 // the first completion to the last. Prints as well the steps that nmc_steps.h says, what more sources,
-// conversions and products cost, what one request alone takes and how fast the model runs.
+// conversions and products cost, what one request alone takes and how fast the model runs; and PREMUL_SUM
+// of a reducer with two multipliers for each word.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "Vnmc_bench_pairs.h"
 #include "Vnmc_bench_top.h"
 #include "sw/ref/nmc_steps.h"
 #include "tb/nmc/world.h"
@@ -26,14 +28,20 @@ namespace {
 
 constexpr uint32_t kLen = 65536;
 
+/// The parameters of the model, as far as they change its time.
+template <class Dut>
+constexpr num::Parts kParts{};
+template <>
+constexpr num::Parts kParts<Vnmc_bench_pairs>{.multipliers = 2};
+
+template <class Dut = Vnmc_bench_top>
 class Reducer {
  public:
-  explicit Reducer(unsigned latency, unsigned regions = 40)
-      : dut_(std::make_unique<Vnmc_bench_top>(&context_)) {
+  explicit Reducer(unsigned latency, unsigned regions = 40) : dut_(std::make_unique<Dut>(&context_)) {
     nmc::NmcSettings settings;
     settings.latency = latency;
     settings.size = (kLen + 4096) * uint64_t{regions} + 4096;
-    world_ = std::make_unique<nmc::World<Vnmc_bench_top>>(*dut_, settings);
+    world_ = std::make_unique<nmc::World<Dut>>(*dut_, settings);
     for (auto& byte : world_->memory()) byte = static_cast<uint8_t>(random_ = random_ * 1664525 + 1013904223);
     world_->expect_as_is();
     dut_->rst_i = 1;
@@ -42,7 +50,7 @@ class Reducer {
   }
   ~Reducer() { dut_->final(); }
 
-  nmc::World<Vnmc_bench_top>& world() { return *world_; }
+  nmc::World<Dut>& world() { return *world_; }
   void step() {
     world_->drive();
     dut_->eval();
@@ -62,8 +70,8 @@ class Reducer {
 
  private:
   VerilatedContext context_;
-  std::unique_ptr<Vnmc_bench_top> dut_;
-  std::unique_ptr<nmc::World<Vnmc_bench_top>> world_;
+  std::unique_ptr<Dut> dut_;
+  std::unique_ptr<nmc::World<Dut>> world_;
   uint32_t random_ = 1;
 };
 
@@ -97,9 +105,10 @@ struct Measured {
   double stalled;  // part of the cycles in which the next step waited for read data
 };
 
+template <class Dut>
 Measured measure(const Kind& kind, bool turned, unsigned latency) {
   constexpr unsigned kCount = 3;
-  Reducer dut(latency, kCount * (kind.nsrc * num::bytes_of(kind.from) + 1) + 1);
+  Reducer<Dut> dut(latency, kCount * (kind.nsrc * num::bytes_of(kind.from) + 1) + 1);
   for (unsigned slot = 0; slot < kCount; ++slot) dut.world().push(request(kind, turned, slot));
   dut.finish();
   const auto& done = dut.world().completions();
@@ -108,15 +117,17 @@ Measured measure(const Kind& kind, bool turned, unsigned latency) {
           static_cast<double>(dut.world().counters().stall_read) / static_cast<double>(dut.world().cycle())};
 }
 
+template <class Dut = Vnmc_bench_top>
 Measured print(const Kind& kind, bool turned, unsigned latency) {
-  const Measured m = measure(kind, turned, latency);
+  const Measured m = measure<Dut>(kind, turned, latency);
   const std::string types =
       wire::name(kind.from) +
       (kind.from == kind.to ? std::string() : std::string(" to ") + wire::name(kind.to));
   const NmcRequest r = request(kind, turned, 0);
   std::printf("%-26s %-10s %3u %-5s %6u %10.2f %12.3f %8.3f %8llu %8.3f\n", types.c_str(),
               wire::name(kind.op), kind.nsrc, turned ? "no" : "yes", latency, m.bytes_per_cycle,
-              128 / m.bytes_per_cycle, static_cast<double>(nmc::steps(r.job, r.nsrc, kLen)) * 128 / kLen,
+              128 / m.bytes_per_cycle,
+              static_cast<double>(nmc::steps(r.job, r.nsrc, kLen, kParts<Dut>)) * 128 / kLen,
               static_cast<unsigned long long>(m.alone), m.stalled);
   return m;
 }
@@ -129,7 +140,7 @@ double kcycles_per_s(uint64_t cycles, std::clock_t start) {
 void simulation_speed() {
   double slowest = 1e9;
   for (Dtype type : {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT8_E4M3, Dtype::INT32, Dtype::FLOAT64}) {
-    Reducer dut(40, 110);
+    Reducer<> dut(40, 110);
     const Kind kind = {type, type, Redop::SUM, 2};
     const auto round = [&] {
       for (unsigned slot = 0; slot < 6; ++slot) dut.world().push(request(kind, true, slot));
@@ -144,7 +155,7 @@ void simulation_speed() {
     slowest = std::min(slowest, busy);
   }
   // Long enough behind the requests that it sleeps, as in a node (weft_clk_gate).
-  Reducer dut(40);
+  Reducer<> dut(40);
   dut.finish();
   for (unsigned i = 0; i < 100; ++i) dut.edge();
   const auto start = std::clock();
@@ -212,6 +223,13 @@ int main() {
       }
       print({Dtype::MXFP8_E4M3, Dtype::FLOAT32, Redop::COPY, 1}, turned, 40);
       print({Dtype::FLOAT32, Dtype::MXFP8_E4M3, Redop::COPY, 1}, turned, 40);
+    }
+    std::printf("with two multipliers for each word:\n");
+    for (bool turned : {false, true}) {
+      for (Dtype type : {Dtype::FLOAT32, Dtype::FLOAT16, Dtype::FLOAT8_E4M3}) {
+        for (unsigned nsrc : {2u, 4u})
+          print<Vnmc_bench_pairs>({type, type, Redop::PREMUL_SUM, nsrc}, turned, 40);
+      }
     }
     simulation_speed();
     bench::report("nmc_bytes_per_cycle", slowest, bench::Good::AtLeast, 126, "B/cycle");

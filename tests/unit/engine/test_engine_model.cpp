@@ -568,18 +568,20 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
       {Dtype::INT16, Dtype::INT8, Redop::COPY, 1, 0, 3000, 94 + 14},
       {Dtype::INT32, Dtype::INT32, Redop::PROD, 3, 0, 1024, 32 * 2 + 14},
       {Dtype::INT8, Dtype::INT8, Redop::PREMUL_SUM, 3, 0, 1024, 32 * 2 + 14},
-      // 16 with a long integer, 8 with fp64.
+      // 16 with a long integer, 8 with fp64, whose 65 steps are chunks of 32, 16 and 17: results take 13
+      // cycles,
+      // of products 19.
       {Dtype::UINT8, Dtype::UINT64, Redop::SUM, 64, 40, 700, 44 * 63 + 14},
       {Dtype::INT64, Dtype::INT32, Redop::MIN, 3, 0, 256, 16 * 2 + 14},
       {Dtype::UINT64, Dtype::UINT64, Redop::PREMUL_SUM, 2, 0, 700, 44 + 14},
       {Dtype::FLOAT64, Dtype::FLOAT64, Redop::SUM, 4, 1, 520, 65 * 3 + 16},
-      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 4, 1, 520, 65 * 3 + 22},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PROD, 4, 1, 520, (32 + 19 + 19) * 2 + 65 + 22},
       {Dtype::FLOAT64, Dtype::FLOAT32, Redop::SUM, 4, 1, 520, 65 * 4 + 16},
-      {Dtype::FLOAT64, Dtype::FLOAT32, Redop::PROD, 4, 1, 520, 65 * 3 + 22},
+      {Dtype::FLOAT64, Dtype::FLOAT32, Redop::PROD, 4, 1, 520, (32 + 19 + 19) * 2 + 65 + 22},
       {Dtype::FLOAT32, Dtype::FLOAT64, Redop::SUM, 4, 1, 520, 65 * 3 + 16},
       {Dtype::FLOAT64, Dtype::FLOAT64, Redop::AVG, 4, 1, 520, 65 * 4 + 22},
-      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PREMUL_SUM, 4, 1, 520, 65 * 7 + 16},
-      {Dtype::FLOAT64, Dtype::FLOAT16, Redop::PREMUL_SUM, 4, 1, 520, 65 * 8 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PREMUL_SUM, 4, 1, 520, (65 + 32 + 19 + 19) * 3 + 65 + 16},
+      {Dtype::FLOAT64, Dtype::FLOAT16, Redop::PREMUL_SUM, 4, 1, 520, (65 + 32 + 19 + 19) * 7 / 2 + 65 + 16},
       // Blocks: one a step; copies are bytes, 33 a block.
       {Dtype::MXFP8_E4M3, Dtype::MXFP8_E4M3, Redop::SUM, 3, 1, 1024, 32 * 2 + 35},
       {Dtype::MXFP4_E2M1, Dtype::FLOAT32, Redop::MAX, 3, 1, 1024, 32 * 2 + 17},

@@ -50,12 +50,12 @@ struct FloatCmd {
   bool propagate_nan = false, saturate = false, use_acc = false, scalar = false, to_acc = false, odd = false;
 
   uint32_t bits() const {
-    const Fmt a_fmt = use_acc ? Fmt::Fp32 : from, b_fmt = scalar ? Fmt::Fp32 : from;
+    const Fmt a_fmt = use_acc ? Fmt::Fp32 : from;
     return static_cast<uint32_t>(unsigned{odd} | unsigned{to_acc} << 1 | unsigned{scalar} << 2 |
                                  unsigned{use_acc} << 3 | unsigned{saturate} << 4 |
                                  unsigned{propagate_nan} << 5 | static_cast<unsigned>(to) << 6 |
                                  static_cast<unsigned>(from) << 9 | static_cast<unsigned>(op) << 12 |
-                                 static_cast<unsigned>(b_fmt) << 15 | static_cast<unsigned>(a_fmt) << 18);
+                                 static_cast<unsigned>(a_fmt) << 15);
   }
 };
 
@@ -92,12 +92,10 @@ class FloatLanes {
     bench_->cmd_i = step.cmd.bits();
     bench_->live_i = step.live;
     bench_->late_i = step.late;
-    bench_->factor_i = step.late ? step.scalar : 0;
+    bench_->factor_i = step.cmd.scalar ? step.scalar : 0;
     const bool acc_in_a = kWidth == 32 && !kHalf && step.cmd.use_acc;
     pack(bench_->a_i, acc_in_a ? step.acc : step.a);
-    Words scalar;
-    scalar.fill(step.scalar);
-    pack(bench_->b_i, step.cmd.scalar ? scalar : step.b);
+    pack(bench_->b_i, step.b);
     for (unsigned i = 0; i < kLanes; ++i) {
       bench_->acc_i[i] = step.acc[i];
       bench_->other_i[i] = step.other[i];

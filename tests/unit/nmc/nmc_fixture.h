@@ -11,7 +11,18 @@
 #include "nmc_cases.h"
 #include "tb/nmc/world.h"
 
+class Vnmc_plain;
+class Vnmc_pairs;
+
 namespace weft::test {
+
+/// The parameters of the model.
+template <class Dut>
+inline constexpr num::Parts kParts{};
+template <>
+inline constexpr num::Parts kParts<Vnmc_plain>{.products = false, .blocks = false, .exact = 0};
+template <>
+inline constexpr num::Parts kParts<Vnmc_pairs>{.exact = 1, .multipliers = 2};
 
 inline constexpr uint64_t kPage = nmc::kPageBytes;
 
@@ -37,10 +48,12 @@ class Fixture {
 
   explicit Fixture(nmc::NmcSettings settings = {}, double stall = 0.0)
       : bench_("weft_nmc"), settings_(std::move(settings)) {
+    settings_.parts = kParts<Dut>;
     for (unsigned i = 0; i < 9; ++i) stalls_.emplace_back(stall, 20 + i);
     start();
   }
   Fixture(nmc::NmcSettings settings, Profile profile) : bench_("weft_nmc"), settings_(std::move(settings)) {
+    settings_.parts = kParts<Dut>;
     for (unsigned i = 0; i < 9; ++i) stalls_.emplace_back(profile, 20 + i);
     start();
   }

@@ -4,13 +4,13 @@
 // another one anywhere, and no flag may go to a neighbour. So most requests raise nothing, or by one element.
 #include <cstring>
 
+#include "Vnmc_pairs.h"
 #include "Vnmc_top.h"
 #include "nmc_fixture.h"
 
 using namespace weft;
 using nmc::NmcRequest;
 using nmc::NmcSettings;
-using Fixture = test::Fixture<Vnmc_top>;
 using wire::Dtype;
 using wire::Redop;
 using enum wire::Dtype;
@@ -86,7 +86,8 @@ bool block(const Kind& k) {
 }
 
 /// Sources that raise nothing: every element is the same small power of two, or 0 of integers.
-void fill_quiet(Fixture& f, const NmcRequest& r) {
+template <class Dut>
+void fill_quiet(test::Fixture<Dut>& f, const NmcRequest& r) {
   const uint64_t unit = num::kind_of(r.job.from) == num::Kind::Block
                             ? num::footprint(r.job.from, num::kMxElements)
                             : num::bytes_of(r.job.from);
@@ -110,7 +111,8 @@ void fill_quiet(Fixture& f, const NmcRequest& r) {
 }
 
 /// Anything into one element of one source.
-void spoil(Fixture& f, const NmcRequest& r) {
+template <class Dut>
+void spoil(test::Fixture<Dut>& f, const NmcRequest& r) {
   const uint64_t unit = num::bytes_of(r.job.from), count = r.source_len() / unit;
   const uint64_t i = f.rng().below(3) == 0 ? 0 : f.rng().below(2) ? count - 1 : f.rng().below(count);
   uint8_t* const at = f.world().at(r.source(static_cast<unsigned>(f.rng().below(r.nsrc))) + i * unit);
@@ -118,7 +120,8 @@ void spoil(Fixture& f, const NmcRequest& r) {
 }
 
 /// Mostly 1 to 3 steps.
-NmcRequest short_one(Fixture& f, const Kind& k) {
+template <class Dut>
+NmcRequest short_one(test::Fixture<Dut>& f, const Kind& k) {
   auto& rng = f.rng();
   constexpr unsigned kSources[] = {1, 2, 2, 2, 3, 3, 5};
   const unsigned nsrc = k.op == COPY ? 1 : rng.below(60) == 0 ? 64 : kSources[rng.below(7)];
@@ -148,9 +151,8 @@ NmcRequest short_one(Fixture& f, const Kind& k) {
   return r;
 }
 
-}  // namespace
-
-TEST_CASE("nmc: short requests of every class behind each other", "[nmc][random]") {
+template <class Dut>
+void short_requests() {
   for (const char* memory : {"answers in bursts", "answers late", "stalls", "writes slowly"}) {
     CAPTURE(memory);
     const bool bursts = std::strcmp(memory, "answers in bursts") == 0;
@@ -158,8 +160,8 @@ TEST_CASE("nmc: short requests of every class behind each other", "[nmc][random]
     s.size = 1 << 21;
     s.latency = 3;
     s.jitter = std::strcmp(memory, "answers late") == 0 ? 60 : 0;
-    Fixture f(s, std::strcmp(memory, "stalls") == 0 ? 0.5 : 0.0);
-    if (std::strcmp(memory, "writes slowly") == 0) f.stall(Fixture::World::kW, 0.7);
+    test::Fixture<Dut> f(s, std::strcmp(memory, "stalls") == 0 ? 0.5 : 0.0);
+    if (std::strcmp(memory, "writes slowly") == 0) f.stall(test::Fixture<Dut>::World::kW, 0.7);
     for (int round = 0; round < 20; ++round) {
       f.clear();
       // Often of two kinds only, in turn.
@@ -177,8 +179,8 @@ TEST_CASE("nmc: short requests of every class behind each other", "[nmc][random]
         // Held back so long that passes wait in a row, then all at once.
         if (bursts && cycle % 256 == 0) {
           const double held = cycle % 512 == 0 ? 1.0 : 0.0;
-          f.stall(Fixture::World::kRA, held);
-          f.stall(Fixture::World::kRB, held);
+          f.stall(test::Fixture<Dut>::World::kRA, held);
+          f.stall(test::Fixture<Dut>::World::kRB, held);
           f.bench().progress();
         }
         f.step();
@@ -192,4 +194,15 @@ TEST_CASE("nmc: short requests of every class behind each other", "[nmc][random]
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("nmc: short requests of every class behind each other", "[nmc][random]") {
+  short_requests<Vnmc_top>();
+}
+
+TEST_CASE("nmc: short requests of every class behind each other, with two multipliers a word",
+          "[nmc][random]") {
+  short_requests<Vnmc_pairs>();
 }

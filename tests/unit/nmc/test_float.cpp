@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "Vfloat_byte.h"
+#include "Vfloat_convert.h"
 #include "Vfloat_half.h"
+#include "Vfloat_products.h"
 #include "Vfloat_wide.h"
 #include "float_lanes.h"
 #include "nmc_cases.h"
@@ -30,6 +32,8 @@ namespace {
 using Wide = test::FloatLanes<Vfloat_wide, 32>;
 using Half = test::FloatLanes<Vfloat_half, 32, true>;
 using Byte = test::FloatLanes<Vfloat_byte, 8>;
+using Products = test::FloatLanes<Vfloat_products, 32>;  // with the scalar, nothing else
+using Converts = test::FloatLanes<Vfloat_convert, 32>;   // the same, of fp32
 
 template <class F>
 constexpr uint32_t kMask = test::at_top<F>(static_cast<typename F::bits_type>(~0ull));
@@ -171,6 +175,62 @@ void products(Wide& lanes, uint64_t steps) {
   run<From, To>(
       lanes, {.op = FloatOp::Mul, .saturate = kEight<To>}, steps, rng,
       [&] { return test::factors_of<From>(rng); }, step<From, To>);
+}
+
+/// Products with the scalar, on their way to a sum; many of them where numbers end, below and above.
+template <class From, class Lanes>
+void scaled(Lanes& lanes, uint64_t steps) {
+  using num::Float32;
+  Rng rng(test::seed(), 57);
+  FloatStep s;
+  s.cmd = {.op = FloatOp::Mul, .from = kFmt<From>, .to = Fmt::Fp32, .scalar = true, .to_acc = true};
+  s.mask = kMask<Float32>;
+  for (uint64_t n = 0; n < steps; ++n) {
+    const uint64_t exponent = rng.below(3) == 0 ? rng.below(40) : rng.below(256);
+    s.scalar = rng.below(4) == 0
+                   ? test::float_of<Float32>(rng)
+                   : test::make_float<Float32>(rng(), exponent, test::fraction_of<Float32>(rng));
+    s.live = rng.below(4) == 0 ? static_cast<uint32_t>(rng()) : ~0u;
+    s.flags = {};
+    for (unsigned i = 0; i < kLanes; ++i) {
+      auto x = test::float_of<From>(rng);
+      if (rng.below(2)) {
+        // So that the exponents add up to about that of the smallest normal number, or the largest one.
+        const int64_t sum = rng.below(4) ? static_cast<int64_t>(rng.below(32)) - 27
+                                         : 253 + static_cast<int64_t>(rng.below(4));
+        const int64_t field = sum + From::kBias - static_cast<int64_t>(exponent);
+        if (field >= 0 && field < (1 << From::kExp) - 1) {
+          x = test::make_float<From>(rng(), static_cast<uint64_t>(field), test::fraction_of<From>(rng));
+        }
+      }
+      num::Flags flags;
+      s.a[i] = test::at_top<From>(x);
+      s.b[i] = static_cast<uint32_t>(rng());  // not looked at
+      s.want[i] = num::mul<Float32, Float32>(num::convert<From, Float32>(x), s.scalar, &flags);
+      if ((s.live >> i & 1) != 0) s.flags |= flags;
+    }
+    lanes.push(s);
+  }
+}
+
+/// Conversions of what is late.
+template <class To, class Lanes>
+void late_conversions(Lanes& lanes, uint64_t steps) {
+  Rng rng(test::seed(), 58);
+  FloatStep s;
+  s.late = true;
+  s.mask = kMask<To>;
+  for (uint64_t n = 0; n < steps; ++n) {
+    s.cmd = {
+        .op = FloatOp::Convert, .from = Fmt::Fp32, .to = kFmt<To>, .saturate = kEight<To> && rng.below(2)};
+    s.flags = {};
+    for (unsigned i = 0; i < kLanes; ++i) {
+      s.other[i] = test::convertible_of<num::Float32, To>(rng);
+      s.a[i] = s.b[i] = static_cast<uint32_t>(rng());  // not looked at
+      s.want[i] = test::at_top<To>(num::convert<num::Float32, To>(s.other[i], &s.flags, s.cmd.saturate));
+    }
+    lanes.push(s);
+  }
 }
 
 /// Sums behind products: the accumulator and what is late, or that alone.
@@ -510,6 +570,39 @@ TEST_CASE("float: products", "[nmc][random]") {
   Wide lanes(0.1);
   products<num::Float32, num::Float32>(lanes, 40'000);
   for_formats([&](auto from, auto to) { products<decltype(from), decltype(to)>(lanes, 3'000); });
+  check(lanes);
+}
+
+TEST_CASE("float: products with a scalar, and lanes of nothing else", "[nmc][random]") {
+  Wide wide(0.1);
+  Products lanes(0.1);
+  const auto with = [&](auto from) {
+    scaled<decltype(from)>(wide, 10'000);
+    scaled<decltype(from)>(lanes, 10'000);
+  };
+  with(num::Float32{});
+  with(num::Bfloat16{});
+  with(num::Float16{});
+  with(num::Float8E5m2{});
+  with(num::Float8E4m3{});
+  check(wide);
+  check(lanes);
+}
+
+TEST_CASE("float: conversions of what is late, and lanes of nothing but conversions of float32",
+          "[nmc][random]") {
+  Wide wide(0.1);
+  Converts lanes(0.1);
+  const auto with = [&](auto to) {
+    late_conversions<decltype(to)>(wide, 10'000);
+    late_conversions<decltype(to)>(lanes, 20'000);
+    conversions<num::Float32, decltype(to)>(lanes, 10'000);
+  };
+  with(num::Bfloat16{});
+  with(num::Float16{});
+  with(num::Float8E5m2{});
+  with(num::Float8E4m3{});
+  check(wide);
   check(lanes);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reducers that were built without something: what they refuse, and that all else is as it is with it.
+// Reducers that were built without something: what they refuse, and that all else is as it is with it; and
+// with two multipliers for each word.
 #include <map>
 
+#include "Vnmc_pairs.h"
 #include "Vnmc_plain.h"
-#include "Vnmc_small.h"
 #include "nmc_fixture.h"
 
 using namespace weft;
@@ -16,26 +17,16 @@ using wire::Redop;
 
 namespace {
 
-// The parameters of the model.
-template <class Dut>
-constexpr num::Parts kParts{};
-template <>
-constexpr num::Parts kParts<Vnmc_plain>{.products = false, .blocks = false, .exact = 0};
-template <>
-constexpr num::Parts kParts<Vnmc_small>{.exact = 1};
-
-template <class Dut>
 NmcSettings settings() {
   NmcSettings s;
   s.jitter = 60;
-  s.parts = kParts<Dut>;
   return s;
 }
 
 // How often each status comes out of random requests, all of which a whole reducer serves.
 template <class Dut>
 std::map<Err, unsigned> sweep(test::Profile profile, int rounds) {
-  test::Fixture<Dut> f(settings<Dut>(), profile);
+  test::Fixture<Dut> f(settings(), profile);
   for (int round = 0; round < rounds; ++round) {
     f.clear();
     std::vector<NmcRequest> requests;
@@ -55,7 +46,7 @@ struct Case {
   Redop op;
   unsigned nsrc;
   bool exact;
-  Err plain, small;
+  Err plain, pairs;
 };
 constexpr Case kCases[] = {
     {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PROD, 2, false, Err::BAD_REDOP, Err::OK},
@@ -83,7 +74,7 @@ template <class Dut>
 void run_cases(Err Case::*want) {
   for (const Case& c : kCases) {
     CAPTURE(wire::name(c.from), wire::name(c.to), wire::name(c.op), c.nsrc, c.exact);
-    test::Fixture<Dut> f(settings<Dut>());
+    test::Fixture<Dut> f(settings());
     f.clear();
     NmcRequest r = f.request(c.from, c.to, c.op, c.nsrc, 64);
     r.job.exact = c.exact;
@@ -97,7 +88,7 @@ void run_cases(Err Case::*want) {
 
 template <class Dut>
 void any_fields() {
-  test::Fixture<Dut> f(settings<Dut>());
+  test::Fixture<Dut> f(settings());
   f.clear();
   std::vector<NmcRequest> requests;
   for (int i = 0; i < 3000; ++i) requests.push_back(f.any_fields());
@@ -110,12 +101,12 @@ void any_fields() {
 TEST_CASE("nmc_parts: what a reducer was built without is refused by its name, and touches no memory",
           "[nmc]") {
   run_cases<Vnmc_plain>(&Case::plain);
-  run_cases<Vnmc_small>(&Case::small);
+  run_cases<Vnmc_pairs>(&Case::pairs);
 }
 
 TEST_CASE("nmc_parts: any code in any field is judged as the reference judges it", "[nmc][random]") {
   any_fields<Vnmc_plain>();
-  any_fields<Vnmc_small>();
+  any_fields<Vnmc_pairs>();
 }
 
 TEST_CASE("nmc_parts: without products, blocks and exact sums all else is reduced as ever", "[nmc][random]") {
@@ -127,13 +118,41 @@ TEST_CASE("nmc_parts: without products, blocks and exact sums all else is reduce
   }
 }
 
-TEST_CASE("nmc_parts: with exact sums of float16 and 8 bits alone all else is reduced as ever",
-          "[nmc][random]") {
+TEST_CASE(
+    "nmc_parts: with exact sums of float16 and 8 bits alone, and two multipliers, all is reduced as ever",
+    "[nmc][random]") {
   for (test::Profile profile : {test::Profile::None, test::Profile::Half, test::Profile::Changing}) {
     CAPTURE(test::name_of(profile));
-    std::map<Err, unsigned> count = sweep<Vnmc_small>(profile, 50);
+    std::map<Err, unsigned> count = sweep<Vnmc_pairs>(profile, 50);
     CHECK(count[Err::OK] > 1900);
     CHECK(count[Err::BAD_FLAGS] > 10);
     CHECK(count[Err::OK] + count[Err::BAD_FLAGS] == 2000);
+  }
+}
+
+TEST_CASE("nmc_parts: with two multipliers, sums of scaled floats of every type to every type",
+          "[nmc][random]") {
+  constexpr Dtype kWords[] = {Dtype::FLOAT32, Dtype::BFLOAT16, Dtype::FLOAT16, Dtype::FLOAT8_E5M2,
+                              Dtype::FLOAT8_E4M3};
+  for (test::Profile profile : {test::Profile::None, test::Profile::Changing}) {
+    NmcSettings s = settings();
+    s.size = 1 << 22;
+    test::Fixture<Vnmc_pairs> f(s, profile);
+    for (Dtype from : kWords) {
+      f.clear();
+      std::vector<NmcRequest> requests;
+      for (Dtype to : kWords) {
+        for (unsigned nsrc : {2u, 2u, 3u, 5u, 17u, 64u}) {
+          NmcRequest r =
+              f.request(from, to, Redop::PREMUL_SUM, nsrc, f.rng().range(1, nsrc == 2 ? 6000 : 1500));
+          r.job.scalar = test::any_factor<num::Float32>(f.rng());
+          r.job.saturate = num::bytes_of(to) == 1 && f.rng().chance(0.5);
+          r.own = static_cast<unsigned>(f.rng().below(nsrc));
+          f.lay_out(r);
+          requests.push_back(r);
+        }
+      }
+      f.run(requests);
+    }
   }
 }

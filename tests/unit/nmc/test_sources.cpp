@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Alignment, many sources, memory errors and throughput of the whole reducer.
+#include "Vnmc_pairs.h"
 #include "Vnmc_top.h"
 #include "nmc_fixture.h"
 
@@ -225,11 +226,14 @@ TEST_CASE("nmc: exact sums of 16 bits run at half the rate of others, of 8 at a 
   }
 }
 
-TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") {
+namespace {
+
+template <class Dut>
+void memory_errors() {
   for (double stall : {0.0, 0.4}) {
     NmcSettings s;
     s.jitter = 30;
-    Fixture f(s, stall);
+    test::Fixture<Dut> f(s, stall);
     uint64_t failed = 0;
     for (int round = 0; round < 60; ++round) {
       f.clear();
@@ -243,7 +247,7 @@ TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") 
           const unsigned k = static_cast<unsigned>(f.rng().below(r.nsrc));
           const uint64_t pick = f.rng().below(3), len = r.source_len();
           const uint64_t byte = pick == 0 ? 0 : pick == 1 ? len - 1 : f.rng().below(len);
-          f.world().bad_reads[r.port(k)].insert((r.source(k) + byte) & ~uint64_t{127});
+          f.world().bad_reads[r.port(k, test::kParts<Dut>)].insert((r.source(k) + byte) & ~uint64_t{127});
         } else if (f.rng().chance(0.15)) {
           f.world().bad_writes.insert((r.dst + f.rng().below(r.len)) & ~(kPage - 1));
         }
@@ -255,6 +259,56 @@ TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") 
     CHECK(failed > 20);
     CHECK(f.world().counters().errors > 20);
   }
+}
+
+// A product that raises what its sum does not, in one element of one source; all else raises nothing.
+template <class Dut>
+void flags_of_products() {
+  struct Row {
+    const char* raises;
+    uint32_t scalar, element, others;
+  };
+  constexpr Row kRows[] = {{"invalid", 0x7f800000, 0, 0x3f800000},   // infinity x 0
+                           {"overflow", 0x7f000000, 0x40800000, 0},  // 2^127 x 4
+                           {"inexact", 0x3f800001, 0x3f800001, 0}};  // (1 + 2^-23)^2
+  test::Fixture<Dut> f;
+  for (Dtype to : {Dtype::FLOAT32, Dtype::FLOAT16}) {
+    for (unsigned nsrc : {2u, 3u, 5u}) {
+      for (unsigned k = 0; k < nsrc; ++k) {
+        for (const Row& row : kRows) {
+          CAPTURE(wire::name(to), nsrc, k, row.raises);
+          f.clear();
+          NmcRequest r = f.request(Dtype::FLOAT32, to, Redop::PREMUL_SUM, nsrc, 40);
+          r.job.scalar = row.scalar;
+          f.lay_out(r);
+          for (unsigned source = 0; source < nsrc; ++source) {
+            for (unsigned i = 0; i < 40; ++i) {
+              const bool odd_one = source == k && i == 7;
+              std::memcpy(f.world().at(r.source(source) + 4 * i), odd_one ? &row.element : &row.others, 4);
+            }
+          }
+          f.push({r});
+          f.step_until_idle();
+          f.world().compare();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("nmc: what the product of any source raises reaches the completion", "[nmc]") {
+  flags_of_products<Vnmc_top>();
+  flags_of_products<Vnmc_pairs>();
+}
+
+TEST_CASE("nmc: a memory error ends its request and no other", "[nmc][random]") {
+  memory_errors<Vnmc_top>();
+}
+
+TEST_CASE("nmc: a memory error ends its request and no other, with two multipliers a word", "[nmc][random]") {
+  memory_errors<Vnmc_pairs>();
 }
 
 TEST_CASE("nmc: nothing is written behind a read error", "[nmc]") {
