@@ -747,10 +747,13 @@ module weft_nmc_float
       automatic source_t from_a = source_of(cmd_i.a_fmt, a_whole, 1'b0);
       automatic logic b_whole = convert || (Half ? late : Mul && cmd_i.scalar);
       automatic source_t from_b = source_of(cmd_i.from, b_whole, convert);
-      automatic logic [7:0] lowest = '0;
-      if (float_needs_convert(cmd_i.from, cmd_i.to)) begin
-        lowest = float_exp5(cmd_i.from) ? 8'd9 : cmd_i.to == FmtE4m3 ? 8'd121 : 8'd113;
-      end
+      automatic logic [7:0] lowest;
+      unique case (cmd_i.floor)
+        Floor0:   lowest = 8'd0;
+        Floor9:   lowest = 8'd9;
+        Floor113: lowest = 8'd113;
+        Floor121: lowest = 8'd121;
+      endcase
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         automatic val_t whole_a = fields((Width == 32 && !Half) ? other_i[i*32+:32] :
@@ -804,6 +807,8 @@ module weft_nmc_float
                 cmd_i.op == FloatMul ? Mul && (Sum || (cmd_i.scalar && cmd_i.to_acc)) :
                 cmd_i.op == FloatConvert ? Convert && !OnlyMul && (Sum || cmd_i.from == FmtFp32) :
                 Sum && cmd_i.op inside {FloatSum, FloatMax, FloatMin});
+  `WEFT_IMPLIES(FloorFits, valid_i && cmd_i.op == FloatConvert,
+                cmd_i.floor == float_floor(cmd_i.from, cmd_i.to));
   `WEFT_IMPLIES(ServedLate, valid_i && late_i, Half ?
                 cmd_i.op == FloatSum && cmd_i.from == FmtFp32 : Convert &&
                 (cmd_i.op == FloatConvert || (cmd_i.op == FloatMul && cmd_i.scalar)));

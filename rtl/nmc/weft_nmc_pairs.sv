@@ -88,6 +88,7 @@ module weft_nmc_pairs
     convert_cmd          = '0;
     convert_cmd.op       = FloatConvert;
     convert_cmd.to       = convert.to;
+    convert_cmd.floor    = float_floor(FmtFp32, convert.to);
     convert_cmd.saturate = convert.saturate;
   end
 

@@ -226,6 +226,7 @@ module weft_nmc_pass
     if (recipe.pairs || (what == PassScale && !recipe.fp64))
       {x.to, x.to_acc, x.odd} = {FmtFp32, 1'b1, 1'b0};
     x.a_fmt         = x.use_acc ? FmtFp32 : x.from;
+    x.floor         = float_floor(x.from, x.to);
     return x;
   endfunction
 
@@ -249,6 +250,7 @@ module weft_nmc_pass
       x.from   = scales ? FmtFp32 : recipe.from;
       x.scalar = scales;
     end
+    x.floor = float_floor(recipe.from, recipe.to);
     return x;
   endfunction
 

@@ -40,9 +40,19 @@ package weft_nmc_pkg;
     FloatConvert = 3'd4   // operand a alone
   } float_op_e;
 
+  // Where the normal numbers of a conversion's result begin: the exponent field in the operand's
+  // layout, if its exponents reach further.
+  typedef enum logic [1:0] {
+    Floor0   = 2'd0,  // they do not
+    Floor9   = 2'd1,
+    Floor113 = 2'd2,
+    Floor121 = 2'd3
+  } float_floor_e;
+
   // One step; weft_nmc_float says which combinations there are. Where it says 24 bits and fp32, it
   // is 53 and fp64 in weft_nmc_double.
   typedef struct packed {
+    float_floor_e floor;        // of `from` and `to`; not in fp64
     float_fmt_e a_fmt;          // how a lies in its word: `from`, of accumulators fp32; not in fp64
     float_op_e  op;
     float_fmt_e from;           // of the sources, and the layout of the accumulator as operand
@@ -84,6 +94,11 @@ package weft_nmc_pkg;
     if (to == FmtFp64) return 1'b0;
     return from == FmtFp64 || (float_exp8(from) && !float_exp8(to)) ||
            (float_exp5(from) && to == FmtE4m3);
+  endfunction
+
+  function automatic float_floor_e float_floor(float_fmt_e from, float_fmt_e to);
+    if (!float_needs_convert(from, to)) return Floor0;
+    return float_exp5(from) ? Floor9 : to == FmtE4m3 ? Floor121 : Floor113;
   endfunction
 
   // ---- integer lanes (weft_nmc_int) -------------------------------------------------------------

@@ -49,13 +49,19 @@ struct FloatCmd {
   Fmt from{}, to{};
   bool propagate_nan = false, saturate = false, use_acc = false, scalar = false, to_acc = false, odd = false;
 
+  /// float_floor_e.
+  uint32_t floor() const {
+    const auto exponent = [](Fmt x) { return x == Fmt::E4m3 ? 4 : x == Fmt::Fp16 || x == Fmt::E5m2 ? 5 : 8; };
+    if (exponent(from) <= exponent(to)) return 0;
+    return exponent(from) == 5 ? 1 : exponent(to) == 5 ? 2 : 3;
+  }
   uint32_t bits() const {
     const Fmt a_fmt = use_acc ? Fmt::Fp32 : from;
     return static_cast<uint32_t>(unsigned{odd} | unsigned{to_acc} << 1 | unsigned{scalar} << 2 |
                                  unsigned{use_acc} << 3 | unsigned{saturate} << 4 |
                                  unsigned{propagate_nan} << 5 | static_cast<unsigned>(to) << 6 |
                                  static_cast<unsigned>(from) << 9 | static_cast<unsigned>(op) << 12 |
-                                 static_cast<unsigned>(a_fmt) << 15);
+                                 static_cast<unsigned>(a_fmt) << 15 | floor() << 18);
   }
 };
 
