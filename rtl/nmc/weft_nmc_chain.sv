@@ -162,8 +162,10 @@ module weft_nmc_chain
   end
 
   if (Blocks) begin : gen_scale
-    mx_scale_t scale;
-    logic      scale_room, scale_here;
+    mx_scale_t scale, scale_ahead;
+    logic      scale_room, scale_next, scale_here_q;
+    // The oldest one lies in registers: from there it is a long way to its place in a beat.
+    wire       scale_load = scale_next && (!scale_here_q || scale_take_i);
 
     weft_nmc_mx_scale u_scale (
         .clk_i,
@@ -184,14 +186,20 @@ module weft_nmc_chain
         .s_valid_i(wide_late_o && to_blocks),
         .s_ready_o(scale_room),
         .s_data_i (scale),
-        .m_valid_o(scale_here),
-        .m_ready_i(scale_take_i),
-        .m_data_o (scale_o),
+        .m_valid_o(scale_next),
+        .m_ready_i(scale_load),
+        .m_data_o (scale_ahead),
         .count_o  ()
     );
 
+    always_ff @(posedge clk_i) begin
+      if (scale_load) scale_o <= scale_ahead;
+      if (rst_i) scale_here_q <= 1'b0;
+      else scale_here_q <= scale_load || (scale_here_q && !scale_take_i);
+    end
+
     `WEFT_IMPLIES(ScaleHasRoom, wide_late_o && to_blocks, scale_room);
-    `WEFT_IMPLIES(BlockHasScale, scale_take_i, scale_here);
+    `WEFT_IMPLIES(BlockHasScale, scale_take_i, scale_here_q);
   end else begin : gen_no_scale
     wire unused_take = scale_take_i;
     assign block_factor = '0;

@@ -740,7 +740,7 @@ module weft_nmc_float
     if (valid_i) begin
       // A conversion adds a zero with the exponent of the smallest normal number of `to`: what is
       // smaller takes the way of the smaller operand, whose shifter makes it subnormal.
-      automatic logic convert = OnlyConvert || (Convert && cmd_i.op == FloatConvert);
+      automatic logic convert = OnlyConvert || (Convert && cmd_i.op[2]);  // FloatConvert alone
       automatic logic late = (Convert || Half) && late_i;
       automatic logic a_whole = (Width == 32 && !Half) ? late : cmd_i.use_acc;
       automatic logic no_a = Half && late && !cmd_i.use_acc;
