@@ -57,7 +57,7 @@ class Lanes {
     using Bits = typename F::bits_type;
     constexpr unsigned kPer = 32 / kWidth, kTop = 32 - 8 * sizeof(Bits);
     constexpr unsigned kUp = kWidth - 8 * sizeof(Bits);
-    dut_->cmd_i = fmt << 18 | fmt << 15 | op << 12 | fmt << 9 | fmt << 6;
+    dut_->cmd_i = fmt << 15 | op << 12 | fmt << 9 | fmt << 6;
     Bits want[2 * 8][kLanes];
     static_assert(kLatency < 16);
     test::Rng rng(1, 100);
