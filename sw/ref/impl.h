@@ -145,6 +145,7 @@ struct Endpoint::Impl {
     const std::uint32_t* echo;  // null: not told
   };
   bool any_lost = false;  // scratch of on_ack
+  bool stuck = false;     // scratch of settle(): data of a stream is lost for ever (W-ERR-013)
   bool take_news(std::uint32_t conn, std::uint32_t port, const PathNews& news, const AckHeader& history);
   void on_fence_answer(Ps now, std::uint32_t conn, const Packet& p);
   struct Settled {

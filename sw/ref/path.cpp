@@ -333,6 +333,7 @@ void Endpoint::Impl::on_fence(std::uint32_t conn, std::uint32_t port, const Pack
   if (ahead < 0 || ahead > static_cast<std::int32_t>(wire::kHistBits)) return drop(Drop::FUTURE);
   r.closed = 1;
   r.hold = 0;  // open holes are lost now
+  r.echo = p.timestamp;
   answer_fence(conn, port, p.path);
 }
 
@@ -363,6 +364,7 @@ void Endpoint::Impl::fail_connection(std::uint32_t conn, Ps now, wire::Err why) 
     set_state(conn, i, PathState::kFencing);
     t.timeouts = 0;
     t.fences = 0;
+    t.probe_out = 0;
     queue_fence(conn, i);
     arm(conn, i, now, rto_ns(c, port_of(i)));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets in: path check, placement, messages in order, and the acks that are owed.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "sw/ref/impl.h"
@@ -18,6 +19,16 @@ bool test(const std::array<std::uint64_t, 4>& h, std::uint32_t i) {
 }
 void set(std::array<std::uint64_t, 4>& h, std::uint32_t i) {
   h[i / 64] |= std::uint64_t{1} << (i % 64);
+}
+
+/// How many of the youngest `n` <= 256 PSNs have arrived.
+std::uint32_t ones(const std::array<std::uint64_t, 4>& h, std::uint32_t n) {
+  int sum = 0;
+  for (unsigned i = 0; i < 4 && i * 64 < n; ++i) {
+    const std::uint32_t here = n - i * 64;
+    sum += std::popcount(here >= 64 ? h[i] : h[i] & ((std::uint64_t{1} << here) - 1));
+  }
+  return static_cast<std::uint32_t>(sum);
 }
 
 /// Toward older PSNs by `n` <= 256, zeros coming in.
@@ -159,7 +170,10 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
     // W2: the next epoch opens when this one is closed, by its first packet.
     if (!r.closed || p.epoch != ((r.epoch + 1) & 0xff)) {
       // A probe of the closed epoch asks what its fence asks.
-      if (r.closed && p.epoch == r.epoch && !is_data) answer_fence(conn, port, p.path);
+      if (r.closed && p.epoch == r.epoch && !is_data) {
+        r.echo = p.timestamp;
+        answer_fence(conn, port, p.path);
+      }
       return drop(Drop::EPOCH);
     }
     // What waits to leave, and the timer, belong to the path and not to its epoch.
@@ -203,17 +217,20 @@ void Endpoint::Impl::on_sequenced(Ps now, std::uint32_t conn, std::uint32_t port
   } else if (taken) {
     set(r.hist, static_cast<std::uint32_t>(-ahead - 1));
   }
-  // The base moves over what arrived and over holes that `distance` later packets have passed.
+  // The base moves over what arrived and over holes behind which `distance` packets have arrived. The lowest
+  // hole has the most of them.
   bool gap = false;
   Port& pt = ports[port];
+  std::uint32_t behind = hold > 1 ? ones(r.hist, hold) : 0;  // arrived, from base on
   while (hold != 0) {
     const bool there = test(r.hist, hold - 1);
-    if (!there && hold - 1 < c.distance) break;
+    if (!there && behind < c.distance) break;
+    behind -= there && behind != 0 ? 1 : 0;
     pt.loss += ((there ? 0.0 : 1.0) - pt.loss) * kLossGain;
     gap |= !there;
     --hold;
   }
-  r.hold = static_cast<std::uint8_t>(hold);
+  r.hold = static_cast<std::uint16_t>(hold & 0x1ff);
   if (hold != 0 && !r.hole_timer) {
     r.hole_timer = 1;
     push_timer(
@@ -318,8 +335,13 @@ Err Endpoint::Impl::accept_reply(std::uint32_t conn, const Packet& p) {
   const std::uint64_t offset = p.data.va - m.local_va;
   if (atomic != (p.opcode == Opcode::ATOMIC_REPLY) || p.data.rkey != m.local_rkey ||
       p.data.msg_len != m.answer || p.payload_bytes > conns[conn].mtu || offset > m.answer ||
-      p.payload_bytes > m.answer - offset || p.payload_bytes > m.answer - m.answered)
+      p.payload_bytes > m.answer - offset || p.payload_bytes > m.answer - m.answered ||
+      (p.payload_bytes == 0 && m.answer != 0))
     refused = Err::REMOTE_BOUNDS;
+  Cover cover = m.cover;
+  cover.add(p.data.va, p.payload_bytes);
+  if (refused == Err::OK && m.answered + p.payload_bytes == m.answer && !cover.whole(m.answer))
+    refused = Err::BAD_LENGTH;
   if (refused == Err::OK) refused = check_region(p.data.rkey, p.data.va, p.payload_bytes, kRemoteWrite);
   if (refused == Err::OK && p.payload_bytes != 0 && !env.write(p.data.va, p.payload, p.payload_bytes))
     refused = Err::MEM_ERROR;
@@ -329,6 +351,7 @@ Err Endpoint::Impl::accept_reply(std::uint32_t conn, const Packet& p) {
     return Err::OK;  // the peer's reply is over, whatever became of it
   }
   m.answered += p.payload_bytes;
+  m.cover = cover;
   if (m.answered == m.answer) {
     m.waits = false;
     complete_stream(conn, p.data.stream);
@@ -374,12 +397,11 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   while (i != kNil && rx_msgs[i].msg_no != h.msg_no) i = rx_msgs[i].next;
   if (i != kNil) {
     const RxMsg& m = rx_msgs[i];
-    if (m.op != p.opcode || m.length != length || m.whole || p.payload_bytes > m.length - m.got ||
-        (send && m.rkey != h.rkey))
+    if (m.op != p.opcode || m.length != length || m.whole || (send && m.rkey != h.rkey))
       return refuse(Err::BAD_LENGTH);
-  } else if (p.payload_bytes > length || (p.payload_bytes == 0 && length != 0)) {
-    return refuse(Err::BAD_LENGTH);
   }
+  const std::uint32_t got = i != kNil ? rx_msgs[i].got : 0;
+  if (p.payload_bytes > length - got || (p.payload_bytes == 0 && length != 0)) return refuse(Err::BAD_LENGTH);
   // A request is not cut into packets.
   if ((read || atomic) && (p.payload_bytes != length || p.payload == nullptr)) return refuse(Err::BAD_LENGTH);
 
@@ -401,6 +423,11 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
     e = check_region(h.rkey, h.va, p.payload_bytes, kRemoteWrite);
   }
   if (e != Err::OK) return refuse(e);
+  Cover cover = i != kNil ? rx_msgs[i].cover : Cover{};
+  cover.add(h.va, p.payload_bytes);
+  // As many bytes as it should have, but some came twice and others never (W-MSG-014).
+  if (!read && !atomic && got + p.payload_bytes == length && !cover.whole(length))
+    return refuse(Err::BAD_LENGTH);
   if (!read && !atomic && p.payload_bytes != 0 && !env.write(at, p.payload, p.payload_bytes))
     return refuse(Err::REMOTE_MEM);
 
@@ -416,6 +443,7 @@ Err Endpoint::Impl::accept_request(std::uint32_t conn, const Packet& p) {
   }
   RxMsg& m = rx_msgs[i];
   m.got += p.payload_bytes;
+  m.cover = cover;
   m.value = h.value;
   m.sem = h.sem;
   if (send) m.rkey = h.rkey;

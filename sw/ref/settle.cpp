@@ -43,20 +43,26 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
     if (counted) tp.inflight -= bytes;
     const std::uint32_t mi = descs[d].msg;
     TxMsg& m = msgs[mi];
+    Stream& st = c.streams[m.queue];
     if (!there) {
       s.lost_bytes += bytes;
       ++s.lost_packets;
       ++count.lost;
-      if (m.status != wire::Err::OK)
+      if (m.status != wire::Err::OK) {
         drop_desc(d);
-      else
+      } else {
         to_resend(c, d, path);
+        if (st.lost_row == 0) st.stuck_since = now;
+        if (++st.lost_row == 0) --st.lost_row;
+        stuck |= st.lost_row >= config.tuning.stuck_losses && now - st.stuck_since >= config.tuning.give_up;
+      }
       if (t.lost_row != 0xff) ++t.lost_row;
       continue;
     }
     ++count.delivered;
     ++s.delivered;
     t.lost_row = 0;
+    st.lost_row = 0;
     --m.refs;
     --m.left;
     descs.give(d);
@@ -200,7 +206,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
   TxPort& tp = c.tx_port[port];
   const AckHeader& a = p.ack;
   if (a.block_count != 0 && !has_cap(c, wire::Cap::BLOCKS)) return drop(Drop::ACK_BAD);
-  any_lost = false;
+  any_lost = stuck = false;
   bool news = false;
   auto why = wire::Err::OK;
   if (take_news(conn, port, {p.path, p.epoch, wire::kHistBits, a.ce_bytes & 0xffffff, &a.echo}, a)) {
@@ -246,6 +252,7 @@ void Endpoint::Impl::on_ack(Ps now_, std::uint32_t conn, std::uint32_t port, con
     done_queues.pop_back();
     complete_stream(conn, q);
   }
+  if (why == wire::Err::OK && stuck) why = wire::Err::RETRY_LIMIT;
   if (why != wire::Err::OK) return fail_connection(conn, now_, why);
   if (c.state != ConnState::kOpen || !c.has_data()) return;
   if (any_lost)
@@ -259,15 +266,21 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   TxPath& t = c.tx[p.path];
   const AckHeader& a = p.ack;
   if (!has_cap(c, wire::Cap::FENCE)) return drop(Drop::OPCODE);
-  // Asked for or not: it says that the receiver has closed this epoch.
   if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
-  // Who answers every epoch unasked must not turn them faster than W4 allows; a probe of the closed epoch
-  // gets the answer again.
-  const bool asked = static_cast<PathState>(t.state) == PathState::kFencing;
-  if (!asked && !count_change(c, t, now)) return drop(Drop::ACK_OLD);
+  // Whether the fence that is out, or the probe, asked for it: an answer echoes the clock of its question.
+  const bool asked =
+      t.probe_out && clock_diff(a.echo, t.probe_ts) >= 0 && clock_diff(clock(now), a.echo) >= 0;
+  if (!asked) return drop(Drop::ACK_OLD);
+  if (static_cast<PathState>(t.state) != PathState::kFencing) {
+    // To a probe: the receiver has closed the epoch, for a fence that somebody forged. It settles nothing
+    // before it answers a fence of our own, for it may be forged as well, and the epoch open.
+    if (c.state != ConnState::kOpen || !fence(conn, p.path, now)) drop(Drop::ACK_OLD);
+    return;
+  }
   ++count.acks_taken;
   c.heard = now;
+  stuck = false;
   settle(conn, p.path, a.base, a);
   // What the receiver had not got when it closed the epoch it will never take.
   AckHeader nothing{};
@@ -279,6 +292,7 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
     done_queues.pop_back();
     complete_stream(conn, q);
   }
+  if (stuck) return fail_connection(conn, now, wire::Err::RETRY_LIMIT);
   if (c.state == ConnState::kOpen) make_ready(conn);
 }
 

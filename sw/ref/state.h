@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sw/ref/cover.h"
 #include "sw/ref/endpoint.h"
 
 namespace weft::ref {
@@ -52,13 +53,13 @@ struct TxPath {
   std::uint32_t confirmed : 1;   // the epoch has been acked
   std::uint32_t slow_start : 1;  // nothing marked yet
   std::uint32_t last_probe : 1;  // the packet before `next` is a probe
-  std::uint32_t probe_out : 1;   // a probe waits for its answer
+  std::uint32_t probe_out : 1;   // a probe waits for its answer; while fencing: a fence
   std::uint32_t probe_due : 1;   // a probe waits to be sent
   std::uint32_t head, tail;      // descriptors of unsettled data packets, in order of PSN
   std::uint32_t ce_seen;         // receiver's counter in the last ack, 24 bits
   std::uint32_t deadline;        // ns: when the path's silence ends
   std::uint32_t armed;           // ns: when the timer looks at it
-  std::uint32_t probe_ts;        // ns: when the last probe left
+  std::uint32_t probe_ts;        // ns: when the last probe left; while fencing: the first fence
   std::uint32_t judged_ts;       // ns: when the oldest one left that nothing has contradicted
   std::uint16_t sport;
   std::uint16_t growth;  // bytes toward the next packet of window, in units of 64
@@ -82,11 +83,11 @@ struct RxPath {
   std::uint32_t epoch : 8;
   std::uint32_t ce_bytes, rx_bytes;
   std::uint32_t echo;
-  std::uint8_t hold;        // PSNs in [base, next): a hole is open at base (reorder distance > 0)
-  std::uint8_t closed : 1;  // by a fence: the state is the answer to it
-  std::uint8_t due : 1;     // an ack waits to be sent
-  std::uint8_t gap : 1;     // and reports a loss for the first time
-  std::uint8_t hole_timer : 1;
+  std::uint16_t hold : 9;  // PSNs in [base, next), 256 at most: a hole is open at base (reorder distance > 0)
+  std::uint16_t closed : 1;  // by a fence: the state is the answer to it
+  std::uint16_t due : 1;     // an ack waits to be sent
+  std::uint16_t gap : 1;     // and reports a loss for the first time
+  std::uint16_t hole_timer : 1;
   std::uint16_t stream;     // of the last data packet: whose credits the ack carries
   std::uint32_t answering;  // ports at which an answer to a fence waits to leave
 
@@ -119,6 +120,7 @@ struct TxMsg {
   std::uint32_t value;
   std::uint32_t local_rkey;
   std::uint64_t local_va, remote_va, id;
+  Cover cover;            // READ: what of the answer came
   std::uint64_t operand;  // of an atomic; the old value in its reply
   std::uint64_t compare;
   std::uint32_t send_no;  // SEND, WRITE_IMM
@@ -139,6 +141,7 @@ struct TxMsg {
 struct RxMsg {
   std::uint32_t next;
   std::uint32_t length, got;
+  Cover cover;
   std::uint32_t value;
   std::uint32_t rkey;
   std::uint64_t va;
@@ -191,6 +194,8 @@ struct Stream {
   std::uint32_t send_no = 0;                   // SENDs and WRITE_IMMs posted
   std::uint32_t credit = 0;                    // and how many may be sent
   std::uint32_t next_ready = kNil;             // list of streams that may send
+  Ps stuck_since = 0;                          // when the first of lost_row was settled
+  std::uint16_t lost_row = 0;                  // data packets lost since one was delivered
   std::uint16_t next_msg = 0;
   bool ready = false;
   bool failed = false;  // no new request

@@ -548,6 +548,9 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         out.opcode = Opcode::FENCE;
         out.epoch = static_cast<std::uint8_t>(t.epoch);
         out.psn = t.next;  // proof that it knows the path's state
+        // Of the first one; but clocks wrap, and no answer takes that long.
+        if (!t.probe_out || clock(now) - t.probe_ts > kMaxWaitNs) t.probe_ts = clock(now);
+        t.probe_out = 1;
         out.sport = c.tx[e.carrier].sport;
         ++count.fences_sent;
         return true;

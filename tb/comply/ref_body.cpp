@@ -208,7 +208,7 @@ bool RefHost::write(std::uint64_t va, const std::uint8_t* bytes, std::uint32_t c
 }
 bool RefHost::signal(std::uint16_t sem, std::uint32_t amount) {
   if (sem >= sems_.size()) return false;
-  sems_[sem] += amount;
+  sems_[sem] = std::min<std::uint64_t>(sems_[sem] + amount, ~std::uint32_t{0});  // W-MSG-012: it stops there
   look();
   return true;
 }

@@ -248,27 +248,28 @@ TEST_CASE("ref: a peer's error that is none of its own to tell is an unknown ope
   }
 }
 
-TEST_CASE("ref: answers to fences that nobody sent turn no more epochs than a life allows (W4)",
+TEST_CASE("ref: a peer that closes every epoch turns no more of them than a life allows (W4)",
           "[ref][hostile]") {
   Victim v(config(1, 1));
   const auto l = v.open();
   const Ps from = v.now;
-  unsigned epoch = 0;
-  // Each epoch is confirmed and answered at once, for the life of a packet and a half.
+  unsigned epoch = 0;  // the last one that the victim opened
+  REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, 1, 64), v.now) == Err::OK);
+  // Each epoch is confirmed at once, its data is never delivered, and each probe is told that the epoch is
+  // closed: for the life of a packet and a half.
   const auto turn = [&] {
-    Packet answer = v.ack(l, Opcode::FENCE_ANSWER, 0, 0);
-    answer.epoch = static_cast<std::uint8_t>(epoch);
-    if (epoch != 0) answer.ack.base = 1;
-    v.give(answer);
+    v.end.on_timer(v.now);
     for (const Packet& p : v.take()) {
-      if (p.opcode != Opcode::PROBE || p.epoch == static_cast<std::uint8_t>(epoch)) continue;
-      ++epoch;
-      Packet a = v.ack(l, Opcode::ACK, 0, 0);
+      const bool opens = p.opcode == Opcode::PROBE && p.epoch != 0 && p.psn == 0;
+      if (p.opcode != Opcode::PROBE && p.opcode != Opcode::FENCE) continue;
+      if (opens) ++epoch;
+      Packet a = v.ack(l, opens ? Opcode::ACK : Opcode::FENCE_ANSWER, 0, 0);
       a.epoch = p.epoch;
-      a.ack.base = 1;
+      if (p.epoch != 0) a.ack.base = 1;
       a.ack.echo = p.timestamp;
       v.give(a);
     }
+    v.now += 100 * kNs;
   };
   while (v.now < from + 1 * kMs) turn();
   CHECK(epoch > 100);
@@ -276,6 +277,132 @@ TEST_CASE("ref: answers to fences that nobody sent turn no more epochs than a li
   const unsigned before = epoch;
   while (v.now < from + 1'500 * kUs) turn();
   CHECK(epoch > before);
+}
+
+TEST_CASE("ref: a fence answer that nobody asked for changes nothing", "[ref][hostile]") {
+  Victim v(config(2, 1));
+  const auto l = v.open();
+  const auto forged = [&](std::uint32_t base) {
+    v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, base));
+    CHECK(v.end.path_state(l.conn, 0) == PathState::kGood);
+    CHECK(Victim::count(v.take(), Opcode::FENCE) == 0);
+  };
+  forged(0);  // nothing was ever sent
+  CHECK(v.drops(Drop::ACK_OLD) == 1);
+  // With data out, and no probe yet.
+  REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, 1, 64), v.now) == Err::OK);
+  Packet sent;
+  REQUIRE(v.end.next_packet(v.now, 0, sent));
+  REQUIRE(sent.opcode == Opcode::WRITE);
+  v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, 0));
+  v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, 1));
+  CHECK(v.drops(Drop::ACK_OLD) == 3);
+  CHECK(v.host.done.empty());
+  CHECK(v.end.path_state(l.conn, 0) == PathState::kGood);
+  // With its probe out: an echo from before it, or of a time to come.
+  const auto probes = v.take();
+  REQUIRE(Victim::count(probes, Opcode::PROBE) == 1);
+  for (const std::uint32_t off : {~0u, 0u - 1000u, 10'000u}) {
+    Packet p = v.ack(l, Opcode::FENCE_ANSWER, 0, 0);
+    p.ack.echo = probes[0].timestamp + off;
+    v.give(p);
+  }
+  CHECK(v.drops(Drop::ACK_OLD) == 6);
+  CHECK(v.end.path_state(l.conn, 0) == PathState::kGood);
+  // One that echoes the probe may be true, and is believed when a fence is answered the same: not by this.
+  Packet p = v.ack(l, Opcode::FENCE_ANSWER, 0, 1);
+  p.ack.echo = probes[0].timestamp;
+  v.give(p);
+  CHECK(v.host.done.empty());
+  CHECK(v.end.path_state(l.conn, 0) == PathState::kFencing);
+  v.give(p);  // the fence has not left
+  CHECK(v.host.done.empty());
+  const auto fences = v.take();
+  REQUIRE(Victim::count(fences, Opcode::FENCE) == 1);
+  CHECK(fences[0].epoch == 0);
+  v.give(p);  // and this echoes the probe, not the fence
+  CHECK(v.host.done.empty());
+  CHECK(v.end.path_state(l.conn, 0) == PathState::kFencing);
+  v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, 1));
+  REQUIRE(v.completions(Completed::kRequest) == 1);
+  CHECK(v.host.done[0].status == Err::OK);
+}
+
+TEST_CASE("ref: who forges fences and their answers costs failovers and nothing else", "[ref][hostile]") {
+  // The forger knows everything but what is read from the wire at this moment: it speaks before it hears.
+  for (const std::uint32_t paths : {1u, 2u}) {
+    for (const bool fences : {false, true}) {
+      CAPTURE(paths, fences);
+      Config c = two_paths();
+      c.ports = 1;
+      c.paths = paths;
+      c.tuning.give_up = 20 * kMs;
+      Net net(c, 2, 1 << 20, false);
+      const auto [a, b] = net.open(0, 1);
+      Writes w(net, a, 16 * 256);
+      weft::test::Rng rng(weft::test::seed(), paths);
+      Packet last{};
+      net.fate = [&](const Sent& s) {
+        if (s.node == 0 && s.packet.is_data()) last = s.packet;
+        Fate f;
+        f.lost = rng.chance(0.02);
+        return f;
+      };
+      for (unsigned i = 0; i < 400; ++i) {
+        if (w.posted < 200) w.post();
+        net.run_for(static_cast<Ps>(rng.below(6'000)) * kNs);
+        if (last.conn != b) continue;
+        Packet p = last;
+        p.payload = nullptr;
+        p.payload_bytes = 0;
+        p.timestamp = static_cast<std::uint32_t>(net.now() / kNs);
+        if (fences) {
+          p.opcode = Opcode::FENCE;
+          p.psn = (p.psn + 1) & 0xffffff;
+          net.inject(1, 0, p);
+        } else {
+          p.opcode = Opcode::FENCE_ANSWER;
+          p.conn = a;
+          p.ack = AckHeader{};
+          p.ack.base = p.psn;
+          p.ack.hist.fill(rng.chance(0.5) ? ~0u : 0u);
+          p.ack.echo = p.timestamp;
+          // While a fence is out it would have to guess the time since: that is told in the table.
+          if (net.end(0).path_state(a, p.path) != PathState::kFencing) net.inject(0, 0, p);
+        }
+      }
+      REQUIRE(net.run_until([&] { return w.done(); }, 200 * kMs));
+      w.check();
+      CHECK(net.end(0).counters().fences_sent > (fences ? 20u : 0u));
+    }
+  }
+}
+
+TEST_CASE("ref: a hole waits for packets that arrive, however far ahead they lie", "[ref][hostile]") {
+  Config c = config(1, 1);
+  c.distance = 4;
+  Victim v(c);
+  auto l = v.open();
+  const std::uint32_t first = l.next[0];
+  const auto arrives = [&](std::uint32_t psn) {
+    l.next[0] = first + psn;
+    v.data(l, Opcode::WRITE, static_cast<std::uint16_t>(std::min(psn, 63u)), 0, 0);
+    v.now += 2 * kUs;
+    v.end.on_timer(v.now);  // no ack is held back
+    const auto said = v.take();
+    REQUIRE(Victim::count(said, Opcode::ACK) != 0);  // of a loss perhaps two
+    return (said.back().ack.base - first) & 0xffffff;
+  };
+  CHECK(arrives(0) == 1);
+  CHECK(arrives(6) == 1);
+  CHECK(arrives(1) == 2);
+  CHECK(arrives(60) == 2);
+  CHECK(arrives(9) == 2);
+  CHECK(arrives(4) == 5);   // the fourth behind 2 and 3: 4, 6, 9 and 60
+  CHECK(arrives(61) == 7);  // 6, 9, 60 and 61 behind 5
+  CHECK(v.drops(Drop::STALE) == 0);
+  // A window full of holes: what is 255 ahead is taken, and the base goes as far as D packets allow.
+  CHECK(arrives(7 + 255) == 10);  // 9, 60, 61 and 262 behind 7 and 8
 }
 
 // ---- Ends that owe the application something.
@@ -394,6 +521,7 @@ TEST_CASE("ref: a change of source port that cannot be is refused to the caller"
   const std::uint16_t sport = v.end.path_sport(l.conn, 0);
   REQUIRE(v.end.change_sport(l.conn, 0, v.now));
   CHECK(v.end.change_sport(l.conn, 0, v.now));  // it is under way
+  v.take();
   v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, 0));
   CHECK_FALSE(v.end.change_sport(l.conn, 0, v.now));  // its epoch is not confirmed
   const std::uint16_t moved = v.end.path_sport(l.conn, 0);
@@ -409,7 +537,10 @@ TEST_CASE("ref: a change of source port that cannot be is refused to the caller"
     v.give(a);
     more = v.end.change_sport(l.conn, 0, v.now);
     changes += more ? 1 : 0;
-    a.opcode = Opcode::FENCE_ANSWER;
+    a = v.ack(l, Opcode::FENCE_ANSWER, 0, 0);
+    a.epoch = static_cast<std::uint8_t>(epoch);
+    a.ack.base = 1;
+    v.take();
     if (more) v.give(a);
   }
   CHECK_FALSE(more);

@@ -122,3 +122,54 @@ TEST_CASE("ref: a stream of writes survives loss, reordering of paths and copies
     }
   }
 }
+
+TEST_CASE("ref: bytes that add up while some came twice complete nothing", "[ref][messages]") {
+  // What a sender does that sends a packet again before the first one is settled: of a message of 9 packets
+  // some come in the place of others. Nothing but what covers the message may complete it.
+  Rng rng(weft::test::seed(), 14);
+  for (const WrOp op : {WrOp::kWriteSignal, WrOp::kWriteImm, WrOp::kSend, WrOp::kRead}) {
+    for (unsigned turn = 0; turn < 60; ++turn) {
+      Config c = eight_paths();
+      c.mtu = 256;
+      Net net(c, 2, 1 << 16, false);
+      const auto [a, b] = net.open(0, 1);
+      constexpr std::uint32_t kPackets = 9;
+      const std::uint32_t length = kPackets * 256 - rng.below(200);
+      // Packets of `from` come in the place of `to`; the last, shorter one stays what it is. Turn 0: honest.
+      std::array<std::uint32_t, kPackets> place;
+      for (std::uint32_t i = 0; i < kPackets; ++i) place[i] = i;
+      unsigned moved = 0;
+      for (unsigned n = turn == 0 ? 0 : 1 + rng.below(3); n != 0; --n) {
+        const auto from = static_cast<std::uint32_t>(rng.below(kPackets - 1));
+        place[from] = static_cast<std::uint32_t>(rng.below(kPackets - 1));
+      }
+      auto sorted = place;
+      std::sort(sorted.begin(), sorted.end());
+      for (std::uint32_t i = 0; i < kPackets; ++i) moved += sorted[i] != i ? 1 : 0;
+      const std::uint64_t local = 0x100, remote = 0x4000;
+      const std::uint64_t start = op == WrOp::kSend ? 0 : Host::kBase + (op == WrOp::kRead ? local : remote);
+      net.forge = [&](const Sent& s, Packet& p) {
+        if (!s.packet.is_data() || s.packet.payload_bytes == 0 || s.packet.opcode == wire::Opcode::READ)
+          return;
+        const auto i = static_cast<std::size_t>((s.packet.data.va - start) / 256);
+        p.data.va = start + std::uint64_t{place[i]} * 256;
+      };
+      REQUIRE(net.end(1).post_recv(b, 0, 100, Host::kBase + 0x8000, 4000, 0) == Err::OK);
+      WorkRequest w = work_of(op, 1, local, remote, length);
+      w.sem = 3;
+      w.value = 5;
+      REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
+      REQUIRE(net.run_until([&] { return net.completions(0) == 1; }, 20 * kMs));
+      net.run_for(1 * kMs);
+      INFO("operation " << static_cast<int>(op) << ", turn " << turn << ", out of place " << moved);
+      const Err told = net.host(0).done[0].status;
+      CHECK(told == (moved == 0 ? Err::OK : Err::BAD_LENGTH));
+      const unsigned node = op == WrOp::kRead ? 0 : 1;  // the receiver of the data
+      CHECK((net.end(node).counters().drop[static_cast<unsigned>(wire::Drop::MSG)] != 0) == (moved != 0));
+      CHECK(net.host(1).signals.size() == (moved == 0 && op == WrOp::kWriteSignal ? 1 : 0));
+      if (moved == 0) continue;
+      for (const Completion& done : net.host(1).done) CHECK(done.status != Err::OK);
+      if (op == WrOp::kSend || op == WrOp::kWriteImm) CHECK(net.completions(1, Completed::kRecv) == 1);
+    }
+  }
+}

@@ -280,6 +280,7 @@ TEST_CASE("ref: a peer that dies while a reply or credits are awaited is noticed
     CAPTURE(reply);
     Config c = two_paths();
     c.tuning.give_up = 4 * kMs;
+    c.tuning.stuck_losses = 65535;  // the peer must not fail for the answers that it cannot bring over
     Net net(c);
     const std::uint32_t a = net.open(0, 1).first;
     bool dead = false;
@@ -304,6 +305,124 @@ TEST_CASE("ref: a peer that dies while a reply or credits are awaited is noticed
     CHECK(net.now() - from < 8 * kMs);
     REQUIRE(net.completions(0) == 1);
     CHECK(net.host(0).done[0].status == Err::RETRY_LIMIT);
+  }
+}
+
+TEST_CASE("ref: data that never arrives while probes do fails the connection by name", "[ref][paths]") {
+  // Full frames fit no queue, or no link: whatever is small passes. Another stream, whose messages are small,
+  // goes on all the while.
+  for (const bool fence : {true, false}) {
+    for (const bool read : {false, true}) {
+      CAPTURE(fence, read);
+      Config c = two_paths();
+      c.paths = 2;
+      c.tuning.give_up = 4 * kMs;
+      if (!fence) c.caps &= ~(1u << static_cast<unsigned>(wire::Cap::FENCE));
+      Net net(c);
+      const std::uint32_t a = net.open(0, 1).first;
+      net.fate = [](const Sent& s) {
+        Fate f;
+        f.lost = s.packet.payload_bytes > 200;
+        return f;
+      };
+      // One packet: the small ones wait behind all resends (W-TX-004).
+      WorkRequest w = write_of(1, 0, 0, 256);
+      w.op = read ? WrOp::kRead : WrOp::kWrite;
+      REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
+      unsigned small = 0;
+      const auto failed = [&] { return net.completions(0, Completed::kConnection) == 1; };
+      while (!failed() && net.now() < 40 * kMs) {
+        if (net.end(0).post(a, 1, write_of(100 + small, 0x1000, 0x1000, 64), net.now()) == Err::OK) ++small;
+        net.run_until(failed, 50 * kUs);
+      }
+      REQUIRE(failed());
+      CHECK(small > 40);
+      CHECK(net.now() > 4 * kMs);
+      // The answer of a READ is the peer's to give up; then nobody is there.
+      CHECK(net.now() < (read ? 14 : 8) * kMs);
+      unsigned told = 0;
+      for (const Completion& done : net.host(0).done) {
+        if (done.what != Completed::kRequest || done.id != 1) continue;
+        ++told;
+        CHECK(done.status == Err::RETRY_LIMIT);
+      }
+      CHECK(told == 1);
+      net.run_for(10 * kMs);
+      CHECK(net.end(0).in_use() == 0);
+      CHECK(net.completions(0, Completed::kConnection) == 1);
+    }
+  }
+}
+
+TEST_CASE("ref: much loss, an outage or a wait for credits is no want of progress", "[ref][paths]") {
+  Config c = two_paths();
+  c.tuning.give_up = 2 * kMs;
+  SECTION("half of all packets lost, for many times give_up") {
+    Net net(c);
+    const std::uint32_t a = net.open(0, 1).first;
+    Writes w(net, a, 16 * 256);
+    Rng rng(weft::test::seed(), 50);
+    net.fate = [&](const Sent&) {
+      Fate f;
+      f.lost = rng.chance(0.5);
+      return f;
+    };
+    while (net.now() < 30 * kMs) {
+      if (w.posted < 250 && w.posted - w.good < 8) w.post();
+      net.run_for(20 * kUs);
+    }
+    REQUIRE(net.run_until([&] { return w.done(); }, 30 * kMs));
+    w.check();
+    CHECK(net.completions(0, Completed::kConnection) == 0);
+  }
+  SECTION("data alone lost for less than give_up") {
+    Net net(c);
+    const std::uint32_t a = net.open(0, 1).first;
+    Writes w(net, a, 16 * 256);
+    net.fate = [](const Sent& s) {
+      Fate f;
+      f.lost = s.packet.payload_bytes != 0 && s.now < 1'800 * kUs;
+      return f;
+    };
+    w.post(20);
+    REQUIRE(net.run_until([&] { return w.done(); }, 10 * kMs));
+    w.check();
+    CHECK(net.end(0).counters().lost > 64);
+  }
+  SECTION("a path that drops data beside one that does not") {
+    Net net(c);
+    const std::uint32_t a = net.open(0, 1).first;
+    Writes w(net, a, 16 * 256);
+    net.fate = [](const Sent& s) {
+      Fate f;
+      f.lost = s.packet.payload_bytes != 0 && s.port == 0;
+      return f;
+    };
+    while (net.now() < 20 * kMs) {
+      if (w.posted < 200 && w.posted - w.good < 4) w.post();
+      net.run_for(100 * kUs);
+    }
+    REQUIRE(net.run_until([&] { return w.done(); }, 10 * kMs));
+    w.check();
+    CHECK(net.completions(0, Completed::kConnection) == 0);
+  }
+  SECTION("no receive is posted for long, and packets are lost") {
+    Net net(c);
+    const auto [a, b] = net.open(0, 1);
+    Rng rng(weft::test::seed(), 51);
+    net.fate = [&](const Sent&) {
+      Fate f;
+      f.lost = rng.chance(0.3);
+      return f;
+    };
+    WorkRequest w = write_of(1, 0, 0, 2000);
+    w.op = WrOp::kSend;
+    REQUIRE(net.end(0).post(a, 0, w, 0) == Err::OK);
+    net.run_for(20 * kMs);
+    REQUIRE(net.host(0).done.empty());
+    REQUIRE(net.end(1).post_recv(b, 0, 1, Host::kBase, 4000, net.now()) == Err::OK);
+    REQUIRE(net.run_until([&] { return net.completions(0) == 1; }, 10 * kMs));
+    CHECK(net.host(0).done[0].status == Err::OK);
   }
 }
 

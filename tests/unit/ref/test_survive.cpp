@@ -557,7 +557,7 @@ TEST_CASE("ref: bytes of state a connection stay what they are", "[ref][size]") 
   WARN("bytes (budget of the hardware): path " << path << " (96), stream " << stream << " (32), port " << port
                                                << ", connection " << rest << " (64)");
   CHECK(path <= 112);
-  CHECK(stream <= 80);
+  CHECK(stream <= 96);
   CHECK(port <= 102);
   CHECK(rest <= 344);
 }
