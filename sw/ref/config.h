@@ -46,7 +46,8 @@ struct Tuning {
   Ps probe_min = 2 * kUs;
   Ps hole_timeout = 100 * kUs;  // reorder distance > 0: a hole is open so long at most
   // Failure.
-  std::uint32_t fail_probes = 3;  // unanswered, with evidence
+  std::uint32_t fail_probes = 3;  // unanswered, with evidence; and more where loss would explain so many:
+  double fail_chance = 1e-8;      // as likely as that
   bool evidence = true;
   std::uint32_t backoff_after = 4;     // timeouts without evidence before the first doubling
   std::uint32_t backoff_max = 3;       // doublings then

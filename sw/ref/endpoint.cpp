@@ -80,7 +80,7 @@ bool Endpoint::possible(const Config& c) {
   if (!in(t.cap_rtts, 0.0, 1000.0) || !in(t.first_cap_bdp, 0.0, 1000.0) || !in(t.calm_caps, 0.0, 1e9) ||
       !in(t.decrease, 0.0, 1.0) || !in(t.loss_rtts, 0.0, 1e9) || !in(t.share_fill, 0.0, 1.0) ||
       !in(t.share_drain, 0.0, 1.0) || !in(t.share_ce, 0.0, 1.0) || !in(t.share_used, 0.0, 1.0) ||
-      !in(t.share_reserve, 0.0, 1000.0) || !in(t.double_loss, 0.0, 1.0))
+      !in(t.share_reserve, 0.0, 1000.0) || !in(t.double_loss, 0.0, 1.0) || !in(t.fail_chance, 0.0, 1.0))
     return false;
   const double frames = c.line_mbps / 8000.0 * (static_cast<double>(c.tuning.packet_life) / kNs) / kMinFrame;
   return frames < double{1 << 23};

@@ -165,6 +165,7 @@ struct Endpoint::Impl {
   void judge_path(std::uint32_t conn, std::uint32_t path, Ps now, const Settled& s, bool answers);
   void set_state(std::uint32_t conn, std::uint32_t path, PathState state);
   std::uint32_t usable_paths(const Conn& c) const;
+  std::uint32_t probes_to_fail(std::uint32_t port) const;
   bool count_change(Conn& c, TxPath& t, Ps now);
   bool fence(std::uint32_t conn, std::uint32_t path, Ps now);
   void queue_fence(std::uint32_t conn, std::uint32_t path);

@@ -12,8 +12,10 @@ using wire::Drop;
 namespace {
 // Changes of a path's epoch in a packet's life. Two such counts touch any stretch as long, and W4 allows 254.
 inline constexpr std::uint32_t kMaxChanges = 120;
-// Data packets lost in a row that make a path a black hole for data: at 10 % loss that happens once in 10^8.
-inline constexpr std::uint32_t kBlackHole = 8;
+// Data packets lost in a row that make a path a black hole for data. So many, because where switches spray
+// packets probes overtake them, and a network that loses half of everything is no reason either.
+inline constexpr std::uint32_t kBlackHole = 32;
+inline constexpr std::uint32_t kMostProbes = 31;  // TxPath::unanswered
 }  // namespace
 
 std::uint32_t Endpoint::Impl::rto_ns(const Conn& c, std::uint32_t port, std::uint32_t doublings) const {
@@ -126,6 +128,16 @@ std::uint32_t Endpoint::Impl::usable_paths(const Conn& c) const {
   return n;
 }
 
+/// So many unanswered probes in a row are no accident at the loss that acks tell of: a probe or its ack is
+/// lost, so each goes unanswered with twice that.
+std::uint32_t Endpoint::Impl::probes_to_fail(std::uint32_t port) const {
+  const double one = 2 * ports[port].loss;
+  double all = one;
+  std::uint32_t n = 1;
+  for (; n < kMostProbes && all > config.tuning.fail_chance; ++n) all *= one;
+  return std::max(n, config.tuning.fail_probes);
+}
+
 /// The timer set for `at`. The caller may come late, by more than half of a 32-bit clock too.
 void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t path, Ps at) {
   Conn& c = conns[conn];
@@ -168,12 +180,12 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   const std::uint32_t quarter = c.tx_port[port_of(path)].srtt / 4;
   const auto acked_after = [&](std::uint32_t ts) { return c.acked > time_of(now, ts) + Ps{quarter} * kNs; };
   if (!config.tuning.evidence || acked_after(t.judged_ts)) {
-    if (t.unanswered < 31) t.unanswered = t.unanswered + 1;
+    if (t.unanswered < kMostProbes) t.unanswered = t.unanswered + 1;
     if (t.judged_ts == t.probe_ts || acked_after(t.probe_ts)) t.probe_out = 0;  // the next one is judged
     t.judged_ts = t.probe_ts;
     if (state != PathState::kSuspect && state != PathState::kFailed)
       set_state(conn, path, PathState::kSuspect);
-    if (t.unanswered >= config.tuning.fail_probes && t.confirmed &&
+    if (t.unanswered >= probes_to_fail(port_of(path)) && t.confirmed &&
         (usable_paths(c) > 1 || state == PathState::kFailed) && fence(conn, path, now)) {
       ++count.path_failed;
       return;

@@ -10,6 +10,10 @@ using wire::Drop;
 
 namespace {
 
+// After so many data packets lost in a row no tail probe follows, for so many that are delivered.
+inline constexpr unsigned kWary = 4;
+inline constexpr unsigned kWaryFor = 64;
+
 /// History bit of the PSN `back` + 1 below the base.
 bool arrived(const AckHeader& a, std::uint32_t back) {
   return back < wire::kHistBits && (a.hist[back / 32] >> (31 - back % 32) & 1) != 0;
@@ -32,7 +36,8 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
     const std::uint32_t back = (base - 1 - psn) & kPsnMask;
     const bool there = arrived(ack, back);
     ++s.packets;
-    loss += ((there ? 0.0 : 1.0) - loss) * kLossGain;
+    // What a fence finds missing tells of the path's death, not of the network's loss.
+    if (state != PathState::kFencing) loss += ((there ? 0.0 : 1.0) - loss) * kLossGain;
     const std::uint32_t d = t.head;
     if (d == kNil || descs[d].psn != (psn & 0xff)) continue;  // a probe
     t.head = descs[d].next;
@@ -57,11 +62,13 @@ Endpoint::Impl::Settled Endpoint::Impl::settle(std::uint32_t conn, std::uint32_t
         stuck |= st.lost_row >= config.tuning.stuck_losses && now - st.stuck_since >= config.tuning.give_up;
       }
       if (t.lost_row != 0xff) ++t.lost_row;
+      if (t.lost_row >= kWary) t.wary = kWaryFor;
       continue;
     }
     ++count.delivered;
     ++s.delivered;
     t.lost_row = 0;
+    if (t.wary != 0) t.wary = t.wary - 1;
     st.lost_row = 0;
     --m.refs;
     --m.left;
@@ -146,7 +153,7 @@ bool Endpoint::Impl::take_news(std::uint32_t conn, std::uint32_t port, const Pat
 
   // The counters only grow, and by no more than what was on its way.
   std::uint32_t marked = (news.ce_bytes - t.ce_seen) & 0xffffff;
-  t.ce_seen = news.ce_bytes;
+  t.ce_seen = news.ce_bytes & 0xffffff;
   const bool lies = marked > flying;
   if (lies) {
     ++count.refused_counters;

@@ -56,7 +56,8 @@ struct TxPath {
   std::uint32_t probe_out : 1;   // a probe waits for its answer; while fencing: a fence
   std::uint32_t probe_due : 1;   // a probe waits to be sent
   std::uint32_t head, tail;      // descriptors of unsettled data packets, in order of PSN
-  std::uint32_t ce_seen;         // receiver's counter in the last ack, 24 bits
+  std::uint32_t ce_seen : 24;    // receiver's counter in the last ack
+  std::uint32_t wary : 8;        // data packets to be delivered before a tail probe follows at once again
   std::uint32_t deadline;        // ns: when the path's silence ends
   std::uint32_t armed;           // ns: when the timer looks at it
   std::uint32_t probe_ts;        // ns: when the last probe left; while fencing: the first fence

@@ -469,6 +469,8 @@ void Endpoint::Impl::probe_tails(std::uint32_t conn, std::uint32_t port, std::ui
   while (tails != 0) {
     const auto i = static_cast<std::uint32_t>(std::countr_zero(tails));
     tails &= tails - 1;
+    // A probe right behind the data that overtakes it each time would lose it each time: silence asks later.
+    if (conns[conn].tx[port * config.paths + i].wary != 0) continue;
     ++count.tail_probes;
     queue_probe(conn, port * config.paths + i, copies);
   }

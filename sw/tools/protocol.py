@@ -34,7 +34,9 @@ COUNT = re.compile(r"^(Tests planned: )(\d+)$", re.M)
 # Of struct Config, what is an endpoint's own affair: how it is run, not what it does.
 NOT_PROTOCOL = {"payload", "seed"}
 # Constants of the protocol outside of config.h: file, name, value, unit.
-LONE = (("sw/ref/path.cpp", "kBlackHole", r"(\d+)", 1), ("sw/ref/state.h", "kMaxWaitNs", r"([\d']+)", 10**3),
+LONE = (("sw/ref/path.cpp", "kBlackHole", r"(\d+)", 1), ("sw/ref/settle.cpp", "kWary", r"(\d+)", 1),
+        ("sw/ref/settle.cpp", "kWaryFor", r"(\d+)", 1),
+        ("sw/ref/state.h", "kMaxWaitNs", r"([\d']+)", 10**3),
         ("sw/weft/device.h", "retry_limit", r"(\d+)", 1),
         ("sw/weft/device.h", "ack_hold_us", r"([\d.]+)", 10**6))
 UNITS = {"": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12, "KiB": 2**10, "MiB": 2**20}

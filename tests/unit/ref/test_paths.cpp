@@ -308,6 +308,112 @@ TEST_CASE("ref: a peer that dies while a reply or credits are awaited is noticed
   }
 }
 
+TEST_CASE("ref: a network that loses much of everything fails no good path", "[ref][paths]") {
+  Config c = eight_paths();
+  Net net(c, 2, 1 << 22);
+  const std::uint32_t a = net.open(0, 1).first;
+  Writes w(net, a, 4096);
+  Rng rng(weft::test::seed(), 10);
+  Ps dead = kNever;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = rng.chance(0.15) || (s.port == 1 && s.now >= dead);
+    return f;
+  };
+  // Many small transfers: each has tails whose probes are lost.
+  for (unsigned i = 0; i < 900; ++i) {
+    w.post();
+    REQUIRE(net.run_until([&] { return w.done(); }, 20 * kMs));
+  }
+  CHECK(net.end(0).counters().timer_probes + net.end(0).counters().probes_sent > 5000);
+  CHECK(net.end(0).counters().path_failed == 0);
+  // Yet a plane that dies is noticed: no request waits for it for long.
+  dead = net.now();
+  w.post(30);
+  REQUIRE(net.run_until([&] { return w.done(); }, 5 * kMs));
+  CHECK(net.end(0).counters().path_failed >= 1);
+  w.check();
+}
+
+TEST_CASE("ref: half of all data lost takes no path out of use", "[ref][paths]") {
+  Net net(eight_paths(), 2, 1 << 22);
+  const std::uint32_t a = net.open(0, 1).first;
+  Writes w(net, a, 16 * 1024);
+  Rng rng(weft::test::seed(), 11);
+  net.fate = [&](const Sent& s) {  // probes pass, so that no path falls silent
+    Fate f;
+    f.lost = s.packet.payload_bytes != 0 && rng.chance(0.5);
+    return f;
+  };
+  w.post(200);
+  REQUIRE(net.run_until([&] { return w.done(); }, 200 * kMs));
+  w.check();
+  CHECK(net.end(0).counters().lost > 2000);
+  CHECK(net.end(0).counters().path_failed == 0);
+}
+
+TEST_CASE("ref: what a dead plane took with it does not slow its next failure", "[ref][paths]") {
+  // Each path in use has packets under way that its fence finds missing: more than half of all that the port
+  // sends. That is no loss at which more unanswered probes are to be expected.
+  Config c = two_paths();
+  c.paths = 4;
+  Net net(c, 2, 1 << 23);
+  const std::uint32_t a = net.open(0, 1).first;
+  Writes w(net, a, 1 << 14);
+  Ps dead = kNever;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = s.port == 1 && s.now >= dead;
+    return f;
+  };
+  std::array<Ps, 3> took{};
+  for (Ps& t : took) {
+    w.post(100);
+    net.run_for(30 * kUs);
+    dead = net.now();
+    const auto failed = [&] {
+      for (std::uint32_t path = 4; path < 8; ++path)
+        if (net.end(0).path_state(a, path) != PathState::kFailed) return false;
+      return true;
+    };
+    REQUIRE(net.run_until(failed, 5 * kMs));
+    t = net.now() - dead;
+    REQUIRE(net.run_until([&] { return w.done(); }, 5 * kMs));
+    dead = kNever;
+    const auto well = [&] {
+      for (std::uint32_t path = 4; path < 8; ++path)
+        if (net.end(0).path_state(a, path) == PathState::kFailed) return false;
+      return true;
+    };
+    REQUIRE(net.run_until(well, 20 * kMs));
+  }
+  INFO("us: " << took[0] / kUs << " " << took[1] / kUs << " " << took[2] / kUs);
+  CHECK(took[1] < 2 * took[0]);
+  CHECK(took[2] < 2 * took[0]);
+  w.check();
+}
+
+TEST_CASE("ref: probes that overtake their data fail no path and hold up nothing", "[ref][paths]") {
+  // Switches that spray the packets of a path, and a receiver that was told of no reorder distance: what is
+  // small takes a shorter queue.
+  Net net(eight_paths());
+  const std::uint32_t a = net.open(0, 1).first;
+  Writes w(net, a, 1024);
+  net.fate = [](const Sent& s) {
+    Fate f;
+    if (s.packet.payload_bytes != 0) f.late = 3 * kUs;
+    return f;
+  };
+  for (unsigned i = 0; i < 400; ++i) {
+    w.post();
+    net.run_for(4 * kUs);
+  }
+  REQUIRE(net.run_until([&] { return w.done(); }, 5 * kMs));
+  w.check();
+  CHECK(net.end(0).counters().path_failed == 0);
+  CHECK(net.end(0).counters().resent < 200);
+}
+
 TEST_CASE("ref: data that never arrives while probes do fails the connection by name", "[ref][paths]") {
   // Full frames fit no queue, or no link: whatever is small passes. Another stream, whose messages are small,
   // goes on all the while.
