@@ -63,7 +63,7 @@ void visit_keys(S& s, Visitor&& v) {
   v("fabric", "cut_through", f.cut_through, 0, 1, "switches pass a frame on while it arrives");
   v("fabric", "switch_latency_ns", f.switch_latency_ns, 0, 1e6,
     "from last bit in (cut-through: first bit in) to output queue");
-  v("fabric", "queue_bytes", f.queue_bytes, 2048, 1e9, "limit of each output queue");
+  v("fabric", "queue_bytes", f.queue_bytes, 2048, 1e9, "limit of each output queue; a full frame must fit");
   v("fabric", "ecn_kmin_bytes", f.ecn_kmin_bytes, 0, 1e9, "queue at which marking begins");
   v("fabric", "ecn_kmax_bytes", f.ecn_kmax_bytes, 0, 1e9, "queue from which everything is marked");
   v("fabric", "ecn_pmax", f.ecn_pmax, 0, 1, "marking probability just below ecn_kmax_bytes");
@@ -408,6 +408,12 @@ Status set_key(Scenario& scenario, const std::string& key, const std::string& va
 
 Status check_scenario(const Scenario& s) {
   return check(s, true);
+}
+
+Status check_frame_fits(const Scenario& s, uint64_t bytes, const std::string& mtu) {
+  if (s.fabric.queue_bytes >= bytes) return {};
+  return Status::error(fmt::format("{}: fabric.queue_bytes = {}: expected at least {}, a full frame of {}",
+                                   s.file, s.fabric.queue_bytes, bytes, mtu));
 }
 
 std::string scenario_key_table() {

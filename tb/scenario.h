@@ -169,6 +169,10 @@ Status set_key(Scenario& scenario, const std::string& key, const std::string& va
 // choose a size).
 Status check_scenario(const Scenario& scenario);
 
+// A fabric whose queues hold no full frame of `bytes` (FCS counted, preamble and gap not) delivers no data
+// for ever, while what is small passes. `mtu` says in the message what makes the frame so long.
+Status check_frame_fits(const Scenario& scenario, uint64_t bytes, const std::string& mtu);
+
 // One line a key: name, default, range, meaning (markdown table).
 std::string scenario_key_table();
 

@@ -20,6 +20,7 @@
 #include "tb/app/sim_config.h"
 #include "tb/app/workload.h"
 #include "tb/cluster.h"
+#include "tb/fabric/fabric.h"
 #include "tb/node/ref_node.h"
 #include "tb/node/verilated_model.h"
 #include "tb/sim/interrupt.h"
@@ -235,6 +236,10 @@ int run(const Options& o, int argc, char** argv) {
                     "moves 64 bytes in {} ps",
                     scenario.file, scenario.fabric.rate_gbps, kMostGbps, kClockPs));
   if (Status s = check_scenario(scenario); !s.ok()) return bad_input(s.text());
+  const uint64_t frame = wire::kHdrDataBytes + config.transport.mtu + wire::kIcrcBytes + kFcsBytes;
+  if (Status s = check_frame_fits(scenario, frame, fmt::format("transport.mtu = {}", config.transport.mtu));
+      !s.ok())
+    return bad_input(s.text());
 
   TraceConfig traces;
   traces.pcap_dir = o.pcap.value_or("");

@@ -237,6 +237,11 @@ Status check(const EvalConfig& c) {
   for (const Point& point : points_of(c)) {
     const Setting s = at_point(c, point);
     if (Status status = check_scenario(s.scenario); !status.ok()) return status;
+    const uint64_t frame = s.packet.wire(s.packet.payload) - tb::kWireOverheadBytes + tb::kFcsBytes;
+    if (Status status =
+            tb::check_frame_fits(s.scenario, frame, fmt::format("packet.payload = {}", s.packet.payload));
+        !status.ok())
+      return status;
     if (Status status = check_workload(s.traffic, s.scenario.nodes); !status.ok())
       return Status::error(fmt::format("{}: {}", c.file, status.text()));
     if (s.weft.paths * s.scenario.planes > 256)

@@ -347,6 +347,9 @@ void RefNode::make_transport(uint32_t paths) {
   c.rtt_init = Ps{global_.rtt_init} * kClockPs;
   c.tuning.probe_min = Ps{global_.probe_min} * kClockPs;
   c.tuning.retry_limit = global_.retry_limit;
+  // What as many probes of a path take when their waits have doubled to eight times the first one: a
+  // reference node gives a peer up about when a Verilated one does.
+  c.tuning.give_up = std::max<Ps>(Ps{8} * global_.retry_limit * 3 * c.rtt_init, 4 * kMs);
   c.seed = env_.seed;
   transport_ = std::make_unique<ref::Endpoint>(c, *transport_env_);
   for (const cfg::Region& r : regions_)

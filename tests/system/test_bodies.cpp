@@ -260,3 +260,19 @@ TEST_CASE("bodies: reference nodes outlive a plane that dies", "[bodies]") {
   CHECK(o.error == "");
   CHECK(o.traffic.lost > 0);  // it died under way
 }
+
+TEST_CASE("bodies: full frames that fit no queue end a plan by name, and an ABORT of it", "[bodies]") {
+  // Probes and acks pass, so that by every sign the peer lives; data never arrives.
+  Trial t;
+  t.scenario.body = tb::Body::kRef;
+  t.workload.ranks = 2;
+  t.workload.ops = {op(wccl::Kind::kBroadcast, 8192)};
+  t.config.transport.mtu = 4096;
+  t.config.transport.rtt_init_us = 3;
+  t.scenario.fabric.queue_bytes = 2048;
+  const Outcome o = t.run();
+  CAPTURE(o.error);
+  CHECK(o.error.find("RETRY_LIMIT") != std::string::npos);
+  CHECK(o.error.find("to rank 1") != std::string::npos);
+  CHECK(o.error.find("gave up after") == std::string::npos);
+}

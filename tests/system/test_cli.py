@@ -171,6 +171,8 @@ class Files(Case):
         self.refused_config("[memory]\nsize_mib = 1\n", "memory.size_mib = 1", "what w.toml needs")
         self.refused_config("[memory]\nsize_mib = 65536\n", "memory.size_mib = 65536", "on this machine")
         self.refused_config("", "fabric.rate_gbps = 200", "at most 165", base=SCENARIO.replace("[fabric]", "[fabric]\nrate_gbps = 200"))
+        small = SCENARIO.replace("[fabric]", "[fabric]\nqueue_bytes = 2048").replace("mtu = 256", "mtu = 2048")
+        self.refused_config("", "fabric.queue_bytes = 2048", "at least 2146, a full frame of transport.mtu = 2048", base=small)
         self.write("empty.toml", "")
         self.refused(["sim", "--config", "s.toml", "--workload", "empty.toml"], "empty.toml: ranks: expected")
         mtu = SCENARIO.replace("mtu = 256", "mtu = 300")

@@ -90,6 +90,8 @@ class EvalCli(unittest.TestCase):
 
     def test_bad_scenarios(self):
         self.changed("seeds = [1, 2]", "seed = [1, 2]", "eval.seeds", "missing")
+        self.changed("[fabric]\n", "[fabric]\nqueue_bytes = 4129\n", "fabric.queue_bytes = 4129",
+                     "at least 4130, a full frame of packet.payload = 4086")
         self.changed("limit_us = 100_000\n", "", "eval.limit_us", "missing")
         self.changed("[packet]\npayload = 4086\n", "[packet]\n", "packet.payload", "missing")
         self.changed('pattern = "permutation"\n', "", "traffic.pattern", "missing")

@@ -325,6 +325,15 @@ TEST_CASE("scenario: flags set the same keys with the same ranges", "[tb][scenar
   CHECK(s.nodes == 12);
 }
 
+TEST_CASE("scenario: a queue holds a full frame", "[tb][scenario]") {
+  Scenario s;
+  s.file = "x.toml";
+  s.fabric.queue_bytes = 3000;
+  CHECK(check_frame_fits(s, 3000, "transport.mtu = 2902").ok());
+  CHECK(check_frame_fits(s, 3001, "transport.mtu = 2903").text() ==
+        "x.toml: fabric.queue_bytes = 3000: expected at least 3001, a full frame of transport.mtu = 2903");
+}
+
 TEST_CASE("scenario: a memory error lies in the memory of its node", "[tb][scenario]") {
   Scenario s;
   s.memory.size_mib = 1;
