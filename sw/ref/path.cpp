@@ -154,6 +154,8 @@ void Endpoint::Impl::on_path_timer(Ps now, std::uint32_t conn, std::uint32_t pat
   if (state == PathState::kFencing) {
     if (t.timeouts != 0xff) ++t.timeouts;
     queue_fence(conn, path);
+    // Fenced for an answer to its first probe: if that was forged, the receiver has yet to open the epoch.
+    if (!t.confirmed) queue_probe(conn, path, 1, true);
     return arm(conn, path, now,
                rto_ns(c, port_of(path), std::min<std::uint32_t>(t.timeouts / 4, config.tuning.backoff_max)));
   }

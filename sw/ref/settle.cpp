@@ -273,7 +273,7 @@ void Endpoint::Impl::on_fence_answer(Ps now, std::uint32_t conn, const Packet& p
   TxPath& t = c.tx[p.path];
   const AckHeader& a = p.ack;
   if (!has_cap(c, wire::Cap::FENCE)) return drop(Drop::OPCODE);
-  if (p.epoch != t.epoch || !t.confirmed) return drop(Drop::ACK_OLD);
+  if (p.epoch != t.epoch) return drop(Drop::ACK_OLD);
   if (psn_diff(a.base, t.base) < 0 || psn_diff(a.base, t.next) > 0) return drop(Drop::ACK_BAD);
   // Whether the fence that is out, or the probe, asked for it: an answer echoes the clock of its question.
   const bool asked =

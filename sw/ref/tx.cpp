@@ -508,7 +508,8 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
       case Ctl::kProbe: {
         const auto state = static_cast<PathState>(t.state);
         const bool anyway = e.carrier != 0;  // to make evidence, or to open an epoch
-        if (state == PathState::kFencing || (t.unsettled() == 0 && !anyway)) {
+        const bool fenced = state == PathState::kFencing;
+        if ((fenced && t.confirmed) || (t.unsettled() == 0 && !anyway)) {
           t.probe_due = 0;
           break;
         }
@@ -518,9 +519,11 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
           t.next = (t.next + 1) & kPsnMask;
         }  // else nothing was sent behind the last one: the same PSN (W3)
         t.last_probe = 1;
-        if (!copy) t.probe_ts = clock(now);
-        if (!t.probe_out) t.judged_ts = t.probe_ts;
-        t.probe_out = 1;
+        if (!fenced) {  // else that is the fence's
+          if (!copy) t.probe_ts = clock(now);
+          if (!t.probe_out) t.judged_ts = t.probe_ts;
+          t.probe_out = 1;
+        }
         c.tx_port[port].tails &= ~(std::uint64_t{1} << index_of(e.path));
         out.opcode = Opcode::PROBE;
         out.sport = t.sport;
@@ -532,7 +535,7 @@ bool Endpoint::Impl::next_control(Ps now, std::uint32_t port, Packet& out) {
         } else {
           t.probe_due = 0;
         }
-        {
+        if (!fenced) {
           const bool dead = state == PathState::kFailed;
           const std::uint32_t after = config.tuning.backoff_after;
           const std::uint32_t doublings =

@@ -15,6 +15,11 @@ short bag[K];                     /* descending, zeros behind: the order inside 
 #ifdef GIVE_UP
 bit failed;                       /* the connection: nothing is sent any more but fences */
 #endif
+#ifdef PORTS
+/* Each path is a port, which is handed a packet before it sends it, and stops when it hears of the failure. */
+byte job[2];                      /* 1 + the message */
+bit stopped[2];
+#endif
 #ifdef RESTART
 bit restarted;
 #endif
@@ -168,20 +173,45 @@ inline put_into_bag()
 #define OLDEST(dir) (msg[(dir) * N] == WAIT -> 0 : (msg[(dir) * N + 1] == WAIT -> 1 : N))
 #endif
 
+#ifdef PORTS
+#define DATA_STEPS(ch)                                                                  \
+  :: !stopped[ch] && !job[ch] && MAY_DATA(ch) && OLDEST(0) < N -> d_step {              \
+      a = OLDEST(0); msg[a] = FLYING; job[ch] = a + 1; printf("m%d handed to c%d\n", a, ch) } \
+  :: !stopped[ch] && job[ch] && MAY_DATA(ch) -> d_step {                                \
+      a = job[ch] - 1; job[ch] = 0; transmit(ch, MSG + a); skip }                       \
+  :: !stopped[ch] && job[ch] && fencing[ch] -> d_step { a = job[ch] - 1; job[ch] = 0; requeue(a, ch); skip } \
+  :: failed && !stopped[ch] -> d_step { stop(ch); skip }
+#else
+#define DATA_STEPS(ch)                                                                  \
+  :: ALIVE MAY_DATA(ch) && OLDEST(DIR(ch)) < N -> d_step {                              \
+      a = DIR(ch) * N + OLDEST(DIR(ch)); send_data(ch, a); skip }
+#endif
+
 /* What channel ch's ends may do. An ack may leave at any time. */
 #define CHANNEL_STEPS(ch)                                                               \
-  :: ALIVE MAY_DATA(ch) && OLDEST(DIR(ch)) < N -> d_step {                              \
-      a = DIR(ch) * N + OLDEST(DIR(ch)); send_data(ch, a); skip }                       \
+  DATA_STEPS(ch)                                                                        \
   :: ALIVE MAY_PROBE(ch) -> d_step { send_probe(ch); skip }                             \
   :: ALIVE MAY_FAIL(ch) -> d_step { fencing[ch] = 1; printf("fail c%d\n", ch) }         \
   :: fencing[ch] -> d_step { send_fence(ch) }                                           \
   :: !closed[ch] -> x = STATE_OF(ch)
 
 /* Spurious failures of paths with nothing unsettled change nothing worth a state. */
-#ifdef NO_W5
+#ifdef NO_FENCE_CAP
+#define MAY_FAIL(ch) false
+#elif defined(NO_W5)
 #define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && NOT_LAST(ch))
 #else
 #define MAY_FAIL(ch) (!fencing[ch] && s_n[ch] > 0 && NOT_LAST(ch) && !unconfirmed[ch])
+#endif
+
+#ifdef FORGER
+/* It says that `n` more PSNs were settled, as delivered. It comes at once, or never. */
+inline forge_answer(ch, n)
+{
+  x = PACK(ANSWER, ch, s_inc, s_epoch[ch], (s_psn[ch] + n) % QM, n);
+  printf("forged "); SAY_PACKET(x);
+  handle()
+}
 #endif
 
 inline complete_with_errors()
@@ -199,6 +229,34 @@ inline complete_with_errors()
     i++
   od
 }
+
+#ifdef PORTS
+/* A port of a failing connection stops: what it was handed does not leave. */
+inline stop(ch)
+{
+  stopped[ch] = 1;
+  job[ch] = 0;
+  printf("c%d stops\n", ch);
+#ifdef FLUSH_EARLY
+  /* What it had under way is given up before the other port has stopped. */
+  forget_unsettled(ch);
+#endif
+#ifndef NO_FENCE_CAP
+  if
+  :: s_n[ch] > 0 && !unconfirmed[ch] -> fencing[ch] = 1
+  :: else
+  fi;
+#endif
+  skip
+}
+#ifdef NO_STOP_ALL
+#define ALL_STOPPED (stopped[0] || stopped[1])
+#else
+#define ALL_STOPPED (stopped[0] && stopped[1])
+#endif
+#else
+#define ALL_STOPPED true
+#endif
 
 active proctype world()
 {
@@ -233,6 +291,10 @@ end: /* a state where nothing is left to do is no error here: progress is fifo.p
 #endif
 #ifdef GIVE_UP
       /* The retry limit is passed: final fences on whatever is unsettled. */
+#ifdef PORTS
+      /* One port has passed its retry limit. */
+      :: !failed -> d_step { failed = 1; printf("connection fails\n"); stop(0); skip }
+#else
       :: !failed -> d_step {
           failed = 1;
           printf("connection fails\n");
@@ -243,8 +305,11 @@ end: /* a state where nothing is left to do is no error here: progress is fifo.p
 #endif
           skip
         }
-      :: failed && !fencing[0] && !fencing[1] -> d_step { complete_with_errors(); skip } /* all answered */
-      :: failed -> d_step { /* T without sending: nothing is under way */
+#endif
+#ifndef NO_FENCE_CAP
+      :: failed && ALL_STOPPED && !fencing[0] && !fencing[1] -> d_step { complete_with_errors(); skip } /* all answered */
+#endif
+      :: failed && ALL_STOPPED -> d_step { /* T without sending: nothing is under way */
           i = 0;
           do
           :: i == K -> break
@@ -257,6 +322,13 @@ end: /* a state where nothing is left to do is no error here: progress is fifo.p
           complete_with_errors();
           skip
         }
+#endif
+#ifdef FORGER
+      /* Somebody who knows everything but what is on the wire now: an answer when no fence is out, and, with a
+       * probe out, one that it cannot tell from an answer; a fence. */
+      :: !fencing[0] -> d_step { forge_answer(0, 0); skip }
+      :: !fencing[0] && s_n[0] > 0 -> d_step { forge_answer(0, 1); skip }
+      :: !closed[0] -> d_step { x = PACK(FENCE, 0, s_inc, r_epoch[0], 0, 0); printf("forged "); SAY_PACKET(x) }
 #endif
 #ifdef RESTART
       /* The receiver forgets everything but its number, which is a new one. */

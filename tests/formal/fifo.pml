@@ -220,10 +220,10 @@ inline timer(p)
 #else
 #define CARRIES(p, carrier) QUIET(carrier)
 #endif
-inline fence_over(p, carrier)
+inline fence_over(ch, by)
 {
   if
-  :: CARRIES(p, carrier) -> send_fence(p); put(carrier)
+  :: CARRIES(ch, by) -> send_fence(ch); put(by)
   :: else -> skip
   fi
 }
@@ -235,7 +235,19 @@ proctype sender(bit p)
   do
   :: d_step { CAN_DATA(p) && ROOM(p) -> a = PICK(p); send_data(p, a); put(p); clear_scratch() }
   :: d_step { TIMER_RUNS(p) -> timer(p); clear_scratch() }
-  :: d_step { MAY_FENCE(p) -> fence_over(p, 0); fence_over(p, 1); clear_scratch() }
+  :: d_step {
+      MAY_FENCE(p) ->
+#if defined(FORGER) && !defined(NO_OPENING)
+      if
+      :: OPENS(p) && QUIET(p) -> fence_over(p, p); probe_now(p)
+      :: else -> fence_over(p, p)
+      fi;
+#else
+      fence_over(p, p);
+#endif
+      fence_over(p, OTHER(p));
+      clear_scratch()
+    }
   od
 }
 
@@ -345,9 +357,40 @@ progress:
   od
 }
 
+#ifdef FORGER
+/* Somebody who knows everything but what is on the wire now. Whatever it did, and when it stops, the rest must
+ * go on: once, or with AGAIN as often as it likes (then each time counts as progress). */
+inline forged()
+{
+  printf("forged "); SAY_PACKET(x);
+  handle();
+  x = 0;
+  clear_scratch()
+}
+
+proctype forger()
+{
+again:
+  if
+  :: d_step { !fencing[0] && s_n[0] > 0 -> x = PACK(ANSWER, 0, s_inc, s_epoch[0], s_psn[0], 0); forged() }
+  :: d_step { !closed[0] -> x = PACK(FENCE, 0, s_inc, r_epoch[0], 0, 0); forged() }
+  :: goto gone
+  fi;
+#ifdef AGAIN
+progress_forged:
+  goto again;
+#endif
+gone:
+  skip
+}
+#endif
+
 init
 {
   atomic {
+#ifdef FORGER
+    run forger();
+#endif
     run sender(0);
     run sender(1);
     run good_path();

@@ -26,6 +26,7 @@ REUSED = "assertion violated (msg[(a-1)]!=3)"  # written after an error gave the
 BLAMED = "assertion violated  !(was_black"   # a path failed though everything was dark
 INCOMPLETE = "assertion violated ( !((((packet"  # a signal before its data
 OVERCOMMITTED = "assertion violated (posted!=taken)"  # a SEND without a buffer
+HOLE = "assertion violated (got[0]&&got"       # a signal over a hole
 LIVELOCK = "non-progress cycle"
 DEADLOCK = "invalid end state"
 
@@ -124,6 +125,12 @@ QUICK = [
     Run("messages", "message", "", SAFETY),
     Run("credits", "credit", "", SAFETY),
     Run("credits-progress", "credit", "", PROGRESS),
+    # A connection that fails, of several ports, with fences and without; and a sender that breaks W-FENCE-008.
+    Run("ports", "bag", "N=1 EM=2 PORTS GIVE_UP ROTATE", SAFETY, optimize="-O1"),
+    Run("ports-no-fence", "bag", "N=2 EM=2 PORTS GIVE_UP NO_FENCE_CAP ROTATE", SAFETY, optimize="-O1"),
+    Run("hasty", "bag", "N=2 EM=2 PORTS GIVE_UP NO_FENCE_CAP FLUSH_EARLY HASTY", SAFETY, optimize="-O1"),
+    # Somebody forges fences and answers.
+    Run("forger", "bag", "N=1 EM=2 FORGER ROTATE", SAFETY, optimize="-O1"),
     # The alternative to W5: the fence of an epoch never seen opens and closes it.
     Run("fence-opens", "bag", "N=1 EM=2 NO_W5 FENCE_OPENS ROTATE", SAFETY),
     Run("fence-opens-progress", "fifo", "N=1 NO_W5 FENCE_OPENS ROTATE", PROGRESS, optimize="-O1"),
@@ -142,6 +149,16 @@ QUICK = [
     Run("NO_W7", "bag", "N=1 EM=2 PIPE NO_W7", SHORTEST, TWICE),
     Run("NO_W7_EARLY_ACK", "bag", "N=1 EM=2 PIPE NO_W7_EARLY_ACK", SHORTEST, UNDELIVERED),
     Run("NO_W8", "bag", "N=1 EM=2 GIVE_UP NO_W8", SHORTEST, REUSED),
+    Run("FLUSH_EARLY", "bag", "N=1 EM=2 PORTS GIVE_UP NO_FENCE_CAP FLUSH_EARLY", SHORTEST, TWICE),
+    Run("FLUSH_EARLY-fence", "bag", "N=1 EM=2 PORTS GIVE_UP FLUSH_EARLY", SHORTEST, TWICE),
+    Run("NO_STOP_ALL", "bag", "N=1 EM=2 PORTS GIVE_UP NO_FENCE_CAP NO_STOP_ALL", SHORTEST, REUSED),
+    Run("NO_STOP_ALL-fence", "bag", "N=1 EM=2 PORTS GIVE_UP NO_STOP_ALL", SHORTEST, REUSED),
+    Run("NO_COVER", "bag", "N=2 EM=2 PORTS GIVE_UP NO_FENCE_CAP FLUSH_EARLY HASTY NO_COVER", SHORTEST, HOLE),
+    Run("NO_ASKED", "bag", "N=1 EM=2 FORGER NO_ASKED", SHORTEST, UNDELIVERED),
+    Run("NO_ASKED-progress", "fifo", "N=1 FORGER ROTATE NO_ASKED", PROGRESS, LIVELOCK),
+    Run("ONLY_CONFIRMED", "fifo", "N=1 FORGER ROTATE ONLY_CONFIRMED", PROGRESS, LIVELOCK),
+    Run("NO_OPENING", "fifo", "N=1 FORGER ROTATE NO_OPENING", PROGRESS, LIVELOCK),
+    Run("NO_CLOSED_ANSWER", "fifo", "N=1 FORGER ROTATE NO_CLOSED_ANSWER", PROGRESS, LIVELOCK),
     Run("NO_W9", "bag", "N=1 EM=2 RESTART NO_W9", SHORTEST, REUSED),
     Run("NO_W10", "reorder", "D=1 NO_W10", PROGRESS, LIVELOCK),
     Run("NO_W10_SHORT", "reorder", "D=1 NO_W10_SHORT", SHORTEST, TWICE),
@@ -165,6 +182,11 @@ QUICK = [
 # -- The runs of `make formal` ------------------------------------------------------------------------
 
 LONG = [
+    Run("forger-progress", "fifo", "N=1 FORGER ROTATE", PROGRESS, optimize="-O2"),
+    Run("forger-2", "bag", "N=2 EM=2 FORGER ROTATE", SAFETY, optimize="-O2"),
+    Run("ports-2", "bag", "N=2 EM=2 PORTS GIVE_UP ROTATE", SAFETY, optimize="-O2"),
+    Run("ports-pipelined", "bag", "N=1 EM=2 PIPE PORTS GIVE_UP NO_FENCE_CAP ROTATE", SAFETY, optimize="-O2"),
+    Run("hasty-fence", "bag", "N=2 EM=2 PORTS GIVE_UP FLUSH_EARLY HASTY", SAFETY, optimize="-O2"),
     Run("two-paths-2bit", "bag", "N=2 EM=4 ROTATE", SAFETY, optimize="-O2"),
     Run("two-paths-late3-2", "bag", "N=2 EM=2 K=3 ROTATE", SAFETY, optimize="-O2"),
     Run("progress-late", "fifo", "N=1 LATE ROTATE", PROGRESS, optimize="-O2"),

@@ -73,6 +73,13 @@ bit got[NM];                      /* written to memory */
 short pending[C];                 /* between the check of its header and its commit */
 #endif
 
+#ifdef HASTY
+/* The sender sends again what is not settled (W-FENCE-008 broken), so a packet may arrive twice. The N packets
+ * are one message; its receiver adds up packets. */
+byte count;
+bit signalled, refused;
+#endif
+
 #ifdef EVIDENCE
 byte avoid[NM];                   /* 1 + the channel that lost it last */
 byte later[C];                    /* bit i: slot i was sent behind the other path's first unanswered probe */
@@ -111,7 +118,10 @@ inline clear_scratch() { y = 0; c = 0; e = 0; q = 0; a = 0; i = 0; d = 0; v = 0 
 #define MAY_PROBE(ch) (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && !FULL(ch))
 #define REPEATS(ch) 0
 #else
-#define MAY_PROBE(ch) (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && (!FULL(ch) || TAIL_IS_PROBE(ch)))
+/* An epoch that is fenced for an answer to its first probe, which may be forged, is opened all the same. */
+#define OPENS(ch) (fencing[ch] && unconfirmed[ch] && TAIL_IS_PROBE(ch))
+#define MAY_PROBE(ch) (OPENS(ch) || \
+                       (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && (!FULL(ch) || TAIL_IS_PROBE(ch))))
 #define REPEATS(ch) TAIL_IS_PROBE(ch)
 #endif
 
@@ -306,14 +316,55 @@ inline take_answer()
   if
 #ifdef NO_W2_ANSWER
   :: INC(x) != s_inc || !fencing[c] || d > s_n[c] -> skip
+#elif defined(NO_ASKED)
+  /* Asked for or not, it is believed. */
+  :: INC(x) != s_inc || e != s_epoch[c] || unconfirmed[c] || d > s_n[c] -> skip
 #else
-  :: INC(x) != s_inc || e != s_epoch[c] || !fencing[c] || d > s_n[c] -> skip
+  :: INC(x) != s_inc || e != s_epoch[c] || d > s_n[c] -> skip
+  /* To a probe it is a reason to ask with a fence, and settles nothing. */
+  :: INC(x) == s_inc && e == s_epoch[c] && d <= s_n[c] && !fencing[c] ->
+    if
+#ifdef ONLY_CONFIRMED
+    :: TAIL_IS_PROBE(c) && !unconfirmed[c] ->
+#else
+    :: TAIL_IS_PROBE(c) ->
+#endif
+      fencing[c] = 1;
+      printf("an answer to a probe: fence c%d\n", c)
+    :: else
+    fi
 #endif
   :: else -> settle(c); next_epoch(c)
   fi;
   x = 0
 }
 
+#ifdef HASTY
+#define ALL_THERE (got[0] && got[N - 1])
+inline write(m)
+{
+  if
+  :: signalled || refused -> hist[c] = hist[c] & (-2) /* of a message that is over: settled as lost */
+#ifndef NO_COVER
+  /* As many packets as it has, but some came twice and others never (W-MSG-014). */
+  :: !signalled && !refused && count == N - 1 && !((got[0] || m == 0) && (got[N - 1] || m == N - 1)) ->
+    refused = 1;
+    hist[c] = hist[c] & (-2);
+    printf("m%d refused\n", m)
+#endif
+  :: else ->
+    got[m] = 1;
+    count++;
+    printf("m%d written\n", m);
+    if
+    :: count == N ->
+      signalled = 1;
+      assert(ALL_THERE) /* a signal says that the message is there */
+    :: else
+    fi
+  fi
+}
+#else
 inline write(m)
 {
   assert(!got[m]);        /* never twice */
@@ -321,6 +372,7 @@ inline write(m)
   got[m] = 1;
   printf("m%d written\n", m)
 }
+#endif
 
 /* Base and history move over PSN q. */
 inline advance()
@@ -382,6 +434,13 @@ inline take_data()
       owe_ack(c)
 #endif
     :: else ->
+#ifndef NO_CLOSED_ANSWER
+      /* A probe of the closed epoch asks what its fence asks. */
+      if
+      :: a == 0 && e == r_epoch[c] && closed[c] -> x = PACK(ANSWER, c, r_inc, e, base[c], hist[c])
+      :: else
+      fi;
+#endif
 #ifndef NO_W3_STALE
       if
       :: a == 0 && e == r_epoch[c] && !closed[c] -> owe_ack(c) /* dropped, but answered (W3) */

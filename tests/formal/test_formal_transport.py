@@ -39,6 +39,15 @@ class Models(Case):
     def test_credits_do_not_dry_up(self):
         self.check("credits", "credits-progress")
 
+    def test_a_connection_of_two_ports_fails_with_fences_and_without(self):
+        self.check("ports", "ports-no-fence")
+
+    def test_a_hasty_sender_raises_no_signal_over_a_hole(self):
+        self.check("hasty")
+
+    def test_forged_fences_and_answers_do_no_harm(self):
+        self.check("forger")
+
     def test_a_fence_that_opens_its_epoch_is_as_good_as_W5(self):
         self.check("fence-opens", "fence-opens-progress")
 
@@ -69,6 +78,15 @@ class Mutations(Case):
 
     def test_without_W8_an_error_gives_back_a_buffer_too_early(self):
         self.check("NO_W8")
+
+    def test_a_port_that_gives_up_before_all_have_stopped_has_a_packet_written_twice_or_after_the_error(self):
+        self.check("FLUSH_EARLY", "FLUSH_EARLY-fence", "NO_STOP_ALL", "NO_STOP_ALL-fence")
+
+    def test_a_count_alone_raises_a_signal_over_a_hole(self):
+        self.check("NO_COVER")
+
+    def test_an_answer_that_is_believed_unasked_or_ignored_where_it_is_true_ends_a_path(self):
+        self.check("NO_ASKED", "NO_ASKED-progress", "NO_CLOSED_ANSWER", "ONLY_CONFIRMED", "NO_OPENING")
 
     def test_without_W9_a_restarted_receiver_takes_what_is_older(self):
         self.check("NO_W9")

@@ -328,6 +328,51 @@ TEST_CASE("ref: a fence answer that nobody asked for changes nothing", "[ref][ho
   CHECK(v.host.done[0].status == Err::OK);
 }
 
+TEST_CASE("ref: an epoch that is closed before its first ack is fenced, and opened if it was not",
+          "[ref][hostile]") {
+  // Somebody forges, of an epoch that nothing has confirmed, a fence (its first probe arrived, the ack was
+  // lost) or an answer to that probe (which was lost). There is no other path.
+  for (const bool answer : {false, true}) {
+    CAPTURE(answer);
+    Config c = config(1, 1);
+    c.tuning.give_up = 50 * kMs;
+    Net net(c, 2, 1 << 20, false);
+    const auto [a, b] = net.open(0, 1);
+    Writes w(net, a, 256);
+    bool forged = false;
+    net.fate = [&](const Sent& s) {
+      Fate f;
+      const bool first = s.packet.epoch == 1 && !forged;
+      if (first && s.packet.opcode == Opcode::ACK) f.lost = true;
+      if (!first || s.packet.opcode != Opcode::PROBE) return f;
+      f.lost = answer;
+      forged = answer || s.now > 60 * kUs;
+      if (!forged) return f;
+      Packet p = s.packet;
+      p.opcode = answer ? Opcode::FENCE_ANSWER : Opcode::FENCE;
+      p.conn = answer ? a : b;
+      p.psn = 1;
+      p.ack = AckHeader{};
+      p.ack.base = 1;
+      p.ack.hist.fill(~0u);
+      p.ack.echo = s.packet.timestamp;
+      net.inject(answer ? 0 : 1, 0, p, 1 * kUs);
+      return f;
+    };
+    w.post(2);
+    REQUIRE(net.run_until([&] { return w.done(); }, 1 * kMs));
+    REQUIRE(net.end(0).change_sport(a, 0, net.now()));
+    net.run_for(300 * kUs);
+    REQUIRE(forged);
+    w.post(20);
+    const bool done = net.run_until([&] { return w.done(); }, 10 * kMs);
+    INFO(net.end(0).state(a));
+    REQUIRE(done);
+    w.check();
+    CHECK(net.completions(0, Completed::kConnection) == 0);
+  }
+}
+
 TEST_CASE("ref: who forges fences and their answers costs failovers and nothing else", "[ref][hostile]") {
   // The forger knows everything but what is read from the wire at this moment: it speaks before it hears.
   for (const std::uint32_t paths : {1u, 2u}) {
