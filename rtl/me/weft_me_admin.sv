@@ -4,8 +4,11 @@
 //
 // One operation at a time, three cycles each and one more for an answer: end of a context, verdict
 // of CPU-M, start of a launch, next subgraph for CPU-M, doorbell; earlier in this list goes first.
-// Since all changes of a subgraph's state pass here one after another, no two can race. A subgraph
-// is queued once at most for each of its two queues, so neither can overflow. While memory does not
+// Since all changes of a subgraph's state pass here one after another, no two can race. A launch
+// waits in the queue of its order group, and starts when no other of that group runs; group 0 has
+// no such rule. The groups take turns. There are no more groups than contexts, so one group never
+// keeps another waiting for ever. A subgraph is queued once at most for a context and once at most
+// for CPU-M, so no queue can overflow. While memory does not
 // take completion entries, operations wait, and with them doorbells (ready). Does not look at
 // entries; does not touch memory. docs/me.md, "Life of a subgraph".
 `default_nettype none
@@ -53,7 +56,10 @@ module weft_me_admin
 
   localparam int unsigned SubgraphW = (NumSubgraphs > 1) ? $clog2(NumSubgraphs) : 1;
   localparam int unsigned QueueDepth = (NumSubgraphs > 1) ? NumSubgraphs : 2;
+  localparam int unsigned NumQueues = ORDER_GROUPS + 1;  // queue 0: launches of no group
+  localparam int unsigned GroupW = $clog2(NumQueues);
   typedef logic [SubgraphW-1:0] index_t;
+  typedef logic [GroupW-1:0] group_t;
 
   typedef enum logic [2:0] {
     SgEmpty,        // not registered
@@ -91,8 +97,9 @@ module weft_me_admin
   db_op_e db_op_q;
   logic [15:0] db_subgraph_q;
   table_t db_table_q;
+  logic [7:0] db_group_q;
   logic [63:0] db_cookie_q;
-  logic [8:0] db_resv_q;
+  logic [7:0] db_resv_q;
 
   assign db_in      = db_i;
   assign db_ready_o = !db_full_q;
@@ -109,7 +116,7 @@ module weft_me_admin
   wire index_t index = sg_q[SubgraphW-1:0];
 
   table_t table_q;
-  logic [63:0] cookie_q;
+  logic [63:0] cookie_q;  // of the LAUNCH or REGISTER under way
   weft_sdpram #(
       .data_t(table_t),
       .Depth (NumSubgraphs)
@@ -134,25 +141,34 @@ module weft_me_admin
       .raddr_i(index),
       .rdata_o(cookie_q)
   );
+  (* ram_style = "distributed" *) group_t group_mem[NumSubgraphs];  // of the LAUNCH under way
+  group_t group_q;
 
-  // ---- the two queues
-  logic launch_push, launch_valid, launch_pop, mail_push, mail_valid, mail_pop;
-  logic launch_room, mail_room;  // always: see the header; watched by assertions
-  index_t launch_index, mail_index;
-  weft_fifo #(
-      .data_t(index_t),
-      .Depth (QueueDepth)
-  ) u_launches (
-      .clk_i,
-      .rst_i,
-      .s_valid_i(launch_push),
-      .s_ready_o(launch_room),
-      .s_data_i (index),
-      .m_valid_o(launch_valid),
-      .m_ready_i(launch_pop),
-      .m_data_o (launch_index),
-      .count_o  ()
-  );
+  // ---- the queues
+  logic launch_push, launch_pop, mail_push, mail_valid, mail_pop;
+  logic mail_room;  // always: see the header; watched by assertions
+  index_t mail_index;
+  logic [NumQueues-1:0] launch_valid, launch_room;
+  index_t [NumQueues-1:0] launch_index;
+  logic [NumQueues-1:0] group_busy_q;  // one of the group has a context
+  for (genvar g = 0; g < NumQueues; ++g) begin : gen_launches
+    weft_fifo #(
+        .data_t(index_t),
+        .Depth (QueueDepth)
+    ) u_launches (
+        .clk_i,
+        .rst_i,
+        .s_valid_i(launch_push && db_group_q[GroupW-1:0] == group_t'(g)),
+        .s_ready_o(launch_room[g]),
+        .s_data_i (index),
+        .m_valid_o(launch_valid[g]),
+        .m_ready_i(launch_pop && group_q == group_t'(g)),
+        .m_data_o (launch_index[g]),
+        .count_o  ()
+    );
+    `WEFT_IMPLIES(LaunchHasRoom, launch_push && db_group_q[GroupW-1:0] == group_t'(g),
+                  launch_room[g]);
+  end
   weft_fifo #(
       .data_t(index_t),
       .Depth (QueueDepth)
@@ -167,6 +183,24 @@ module weft_me_admin
       .m_data_o (mail_index),
       .count_o  ()
   );
+
+  // ---- next launch: the first that may start behind the group served last; chosen a cycle ahead,
+  // but not from what an operation is just changing.
+  wire [NumQueues-1:0] launch_may = launch_valid & ~group_busy_q;
+  group_t launch_last_q, launch_group;
+  logic launch_ready_q;
+  index_t launch_next_q;
+  logic [NumQueues-1:0] launch_behind;
+  always_comb begin
+    for (int g = 0; g < NumQueues; ++g) launch_behind[g] = group_t'(g) > launch_last_q;
+    launch_group = '0;
+    for (int g = NumQueues - 1; g >= 0; --g) if (launch_may[g]) launch_group = group_t'(g);
+    if ((launch_may & launch_behind) != '0) begin
+      for (int g = NumQueues - 1; g >= 0; --g) begin
+        if (launch_may[g] && launch_behind[g]) launch_group = group_t'(g);
+      end
+    end
+  end
 
   // ---- choose
   logic mbox_valid_q;
@@ -185,9 +219,9 @@ module weft_me_admin
     end else if (verdict_valid_i && mbox_valid_q) begin
       pick_op = OpVerdict;
       pick_sg = mbox_q.subgraph;
-    end else if (launch_valid && start_ready_i) begin
+    end else if (launch_ready_q && start_ready_i) begin
       pick_op = OpStart;
-      pick_sg = 16'(launch_index);
+      pick_sg = 16'(launch_next_q);
     end else if (mail_valid && !mbox_valid_q) begin
       pick_op = OpMail;
       pick_sg = 16'(mail_index);
@@ -284,18 +318,21 @@ module weft_me_admin
     // exist; it reads as whatever its low bits name and is refused by db_exists_q.
     if (state_q == StWalk) life_mem[walk_q] <= SgEmpty;
     else if (life_we && (op_q != OpDoorbell || db_exists_q)) life_mem[index] <= life_d;
+    if (cookie_we) group_mem[index] <= db_group_q[GroupW-1:0];
     if (state_q == StRead) begin
+      group_q     <= group_mem[index];
       life_q      <= life_mem[index];
       db_exists_q <= 32'(sg_q) < 32'(NumSubgraphs);
-      db_dirty_q  <= db_resv_q != '0;
+      db_dirty_q  <= db_resv_q != '0 || (db_op_q == DbLaunch && db_group_q > 8'(ORDER_GROUPS));
     end
+    launch_next_q <= launch_index[launch_group];
 
     if (db_valid_i && db_ready_o) begin
       db_op_q       <= db_in.op;
       db_subgraph_q <= db_in.subgraph;
       db_table_q    <= '{count: db_in.count, addr: db_in.addr};
+      db_group_q    <= db_in.group;
       db_cookie_q   <= db_in.cookie;
-      db_resv_q[8]  <= db_in.resv0 != '0;
       for (int i = 0; i < 8; ++i) db_resv_q[i] <= db_in.resv1[i*40+:40] != '0;
     end
 
@@ -343,8 +380,17 @@ module weft_me_admin
       db_full_q    <= 1'b1;  // not ready before the walk is over
       mbox_valid_q <= 1'b0;
       idle_o       <= 1'b0;
+      group_busy_q   <= '0;
+      launch_ready_q <= 1'b0;
+      launch_last_q  <= '0;
     end else begin
-      idle_o <= state_q == StPick && !pick_any && !launch_valid && !mail_valid && !mbox_valid_q;
+      idle_o <= state_q == StPick && !pick_any && !(|launch_valid) && !mail_valid && !mbox_valid_q;
+      launch_ready_q <= launch_may != '0 && state_q != StAct;
+      if (launch_pop) launch_last_q <= group_q;
+      for (int g = 1; g < NumQueues; ++g) begin
+        if (launch_pop && group_q == group_t'(g)) group_busy_q[g] <= 1'b1;
+        else if (finish_ready_o && group_q == group_t'(g)) group_busy_q[g] <= 1'b0;
+      end
       if (mail_pop) mbox_valid_q <= 1'b1;
       else if (verdict_ready_o) mbox_valid_q <= 1'b0;
 
@@ -368,10 +414,11 @@ module weft_me_admin
     end
   end
 
-  `WEFT_IMPLIES(LaunchHasRoom, launch_push, launch_room);
   `WEFT_IMPLIES(MailHasRoom, mail_push, mail_room);
   `WEFT_IMPLIES(StartIsQueued, start_valid_o, life_q inside {SgQueued, SgGivenUp});
   `WEFT_IMPLIES(FinishRuns, finish_ready_o, life_q == SgRunning);
+  `WEFT_IMPLIES(OneOfAGroup, launch_pop, !group_busy_q[group_q]);
+  `WEFT_IMPLIES(GroupWasBusy, finish_ready_o && group_q != '0, group_busy_q[group_q]);
   `WEFT_IMPLIES(VerdictAwaited, verdict_ready_o, life_q == SgRegistering);
   `WEFT_HOLD(CqeHolds, cqe_valid_o, cqe_ready_i, cqe_o);
 

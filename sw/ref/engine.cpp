@@ -168,8 +168,8 @@ void Engine::doorbell(Ps now, const wire::Doorbell& d) {
   const bool exists = d.subgraph < size_.subgraphs;
   Subgraph none;
   Subgraph& s = exists ? subgraphs_[d.subgraph] : none;
-  const bool dirty =
-      d.resv0 != 0 || std::any_of(d.resv1.begin(), d.resv1.end(), [](auto b) { return b != 0; });
+  const bool dirty = (d.op == DbOp::LAUNCH && d.group > wire::kOrderGroups) ||
+                     std::any_of(d.resv1.begin(), d.resv1.end(), [](auto b) { return b != 0; });
   if (dirty) {
     answer = Err::BAD_FLAGS;
   } else {
@@ -178,13 +178,14 @@ void Engine::doorbell(Ps now, const wire::Doorbell& d) {
         if (!exists || s.life != Life::kReady) break;
         s.life = Life::kQueued;
         s.cookie = d.cookie;
+        s.group = d.group;
         launches_.push_back(d.subgraph);
         start(now);
         plan(now);
         return;
       case DbOp::REGISTER:
         if (!exists || (s.life != Life::kEmpty && s.life != Life::kReady)) break;
-        s = {Life::kRegistering, d.addr, d.count, d.cookie};
+        s = {Life::kRegistering, d.addr, d.count, d.cookie, 0};
         mail_.push_back(d.subgraph);
         if (mail_.size() == 1) next_mail(now);
         return;
@@ -220,15 +221,24 @@ void Engine::doorbell(Ps now, const wire::Doorbell& d) {
 // ---- contexts
 
 void Engine::start(Ps now) {
-  while (!launches_.empty()) {
+  // In order, but for those of a group of which one runs.
+  const auto may = [&](std::uint16_t launch) {
+    const std::uint8_t group = subgraphs_[launch].group;
+    return group == 0 || std::none_of(contexts_.begin(), contexts_.end(), [&](const Context& c) {
+             return c.active && subgraphs_[c.subgraph].group == group;
+           });
+  };
+  for (;;) {
     const auto free =
         std::find_if(contexts_.begin(), contexts_.end(), [](const Context& c) { return !c.active; });
     if (free == contexts_.end()) return;
-    Subgraph& s = subgraphs_[launches_.front()];
+    const auto next = std::find_if(launches_.begin(), launches_.end(), may);
+    if (next == launches_.end()) return;
+    Subgraph& s = subgraphs_[*next];
     Context& c = *free;
     c.active = true;
     c.killed = c.by_host = s.life == Life::kGivenUp;
-    c.subgraph = launches_.front();
+    c.subgraph = *next;
     c.conn = 0;
     c.status = c.killed ? Err::FLUSHED : Err::OK;
     c.addr = s.addr;
@@ -236,7 +246,7 @@ void Engine::start(Ps now) {
     c.next = c.blame = c.oldest = c.used = 0;
     c.from = now + kEngineStart;
     c.done.assign((s.count + 63) / 64, 0);
-    launches_.pop_front();
+    launches_.erase(next);
     s.life = Life::kRunning;
     ++counters_.launch;
     end_if_done(now, c);

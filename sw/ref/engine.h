@@ -112,6 +112,7 @@ class Engine {
     std::uint64_t addr = 0;
     std::uint32_t count = 0;
     std::uint64_t cookie = 0;  // of the REGISTER or LAUNCH under way
+    std::uint8_t group = 0;    // of the LAUNCH
   };
   struct Slot {
     std::uint32_t entry = 0;
@@ -171,7 +172,7 @@ class Engine {
   bool cpu_run_ = false;
   std::uint32_t served_ = 0;
   std::deque<std::uint16_t> mail_;      // to be validated; the first is being looked at
-  std::deque<std::uint16_t> launches_;  // that wait for a context
+  std::deque<std::uint16_t> launches_;  // that wait for a context, or for another of their group
   Ps verdict_at_ = kNever;
   std::array<Context, kEngineContexts> contexts_;
   std::uint64_t age_ = 0;

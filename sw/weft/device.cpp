@@ -99,6 +99,7 @@ Result<Device> Device::open(Hal& hal, IfBusy busy) {
   d.region_used_.assign(d.caps_.num_regions, false);
   // Keys of before this reset are not used again ...
   d.key_salt_ = hal.csr_read(regs::kCyclesLo);
+  d.opened_at_ = d.key_salt_ | std::uint64_t{hal.csr_read(regs::kCyclesHi)} << 32;
   // All that was read counts only if the node is still there: one that goes away reads as all ones.
   if (Status s = there(); !s.ok()) return s;
   return d;
@@ -279,8 +280,12 @@ Status Device::post_register(unsigned subgraph, std::uint64_t entries_addr, std:
   return ring(d);
 }
 
-Status Device::post_launch(unsigned subgraph, std::uint64_t cookie) {
-  return ring(simple(wire::DbOp::LAUNCH, subgraph, cookie));
+Status Device::post_launch(unsigned subgraph, std::uint64_t cookie, unsigned group) {
+  if (group > wire::kOrderGroups)
+    return Status::error(fmt::format("group: {}, expected 0 to {}", group, wire::kOrderGroups));
+  wire::Doorbell d = simple(wire::DbOp::LAUNCH, subgraph, cookie);
+  d.group = static_cast<std::uint8_t>(group);
+  return ring(d);
 }
 Status Device::post_unregister(unsigned subgraph, std::uint64_t cookie) {
   return ring(simple(wire::DbOp::UNREGISTER, subgraph, cookie));

@@ -91,6 +91,8 @@ class Device {
   static Result<Device> open(Hal& hal, IfBusy busy = IfBusy::kRefuse);
 
   const Caps& caps() const { return caps_; }
+  // The node's clock, in cycles, when it was opened: another one for each life of a node.
+  std::uint64_t opened_at() const { return opened_at_; }
   Hal& hal() { return *hal_; }
 
   // Loads the image (bytes of little-endian 32-bit words) and starts CPU-M; waits until its firmware reports
@@ -115,7 +117,8 @@ class Device {
   // Doorbells; each makes one completion with the cookie.
   Status post_register(unsigned subgraph, std::uint64_t entries_addr, std::uint32_t count,
                        std::uint64_t cookie);
-  Status post_launch(unsigned subgraph, std::uint64_t cookie);
+  // `group`: 1 to wire::kOrderGroups: it runs when every earlier launch of the group has ended; 0: at once.
+  Status post_launch(unsigned subgraph, std::uint64_t cookie, unsigned group = 0);
   Status post_unregister(unsigned subgraph, std::uint64_t cookie);
   Status post_abort(unsigned subgraph, std::uint64_t cookie);
 
@@ -135,6 +138,7 @@ class Device {
   TransportConfig transport_;
   std::vector<bool> region_used_;
   std::uint32_t key_salt_ = 0;
+  std::uint64_t opened_at_ = 0;
   std::uint64_t ring_addr_ = 0;
   unsigned ring_entries_ = 0;
   std::uint32_t next_seq_ = 1;

@@ -225,6 +225,40 @@ TEST_CASE("engine: doorbells out of turn are refused", "[engine]") {
   dirty.resv1[39] = 1;
   w.engine.doorbell(w.now, dirty);
   CHECK(name_of(w.take()) == "BAD_FLAGS");
+  Doorbell group;
+  group.op = DbOp::LAUNCH;
+  group.group = weft::wire::kOrderGroups + 1;
+  w.engine.doorbell(w.now, group);
+  CHECK(name_of(w.take()) == "BAD_FLAGS");
+  check_rest(w);
+}
+
+TEST_CASE("engine: launches of one group run one after another, groups beside each other", "[engine]") {
+  World w;
+  w.set_ring();
+  for (unsigned s = 0; s < 6; ++s) w.add_good(s, {wait(s, 1, true)});
+  const auto launch = [&](unsigned s, unsigned group) {
+    Doorbell d;
+    d.op = DbOp::LAUNCH;
+    d.subgraph = static_cast<uint16_t>(s);
+    d.group = static_cast<uint8_t>(group);
+    d.cookie = s;
+    w.engine.doorbell(w.now, d);
+    w.run();
+  };
+  // Three of group 1, then of others: those do not wait behind the three.
+  for (unsigned s : {0, 1, 2}) launch(s, 1);
+  for (unsigned s : {3, 4}) launch(s, s);
+  launch(5, 0);
+  for (unsigned s : {1, 2, 3, 4, 5}) {
+    w.engine.signal(w.now, s, 1);
+    w.run();
+  }
+  for (unsigned s : {3, 4, 5}) CHECK(w.take().cookie == s);
+  CHECK(w.cqes.empty());
+  w.engine.signal(w.now, 0, 1);
+  w.run();
+  for (unsigned s : {0, 1, 2}) CHECK(w.take().cookie == s);
   check_rest(w);
 }
 

@@ -184,7 +184,7 @@ void Engine::add_good(unsigned subgraph, const Graph& graph) {
   REQUIRE(cqe.entry == graph.size());
 }
 
-uint64_t Engine::launch(unsigned subgraph) {
+uint64_t Engine::launch(unsigned subgraph, unsigned group) {
   Run& run = runs[subgraph];
   const size_t n = run.graph.size();
   run.active = true;
@@ -192,7 +192,11 @@ uint64_t Engine::launch(unsigned subgraph) {
   run.failures.clear();
   for (auto* flags : {&run.issued, &run.done, &run.good, &run.in_flight, &run.traced})
     flags->assign(n, false);
-  return run.cookie = ring(DbOp::LAUNCH, subgraph);
+  Doorbell d;
+  d.op = DbOp::LAUNCH;
+  d.subgraph = static_cast<uint16_t>(subgraph);
+  d.group = static_cast<uint8_t>(group);
+  return run.cookie = ring(d);
 }
 
 void Engine::signal(unsigned sem, uint32_t value) {

@@ -80,7 +80,7 @@ class Engine {
   Cqe add(unsigned subgraph, const Graph& graph);
   /// As add(), for graphs that must pass.
   void add_good(unsigned subgraph, const Graph& graph);
-  uint64_t launch(unsigned subgraph);
+  uint64_t launch(unsigned subgraph, unsigned group = 0);
   void signal(unsigned sem, uint32_t value);
   static uint64_t address_of(unsigned subgraph) { return kGraphs + subgraph * kGraphBytes; }
 

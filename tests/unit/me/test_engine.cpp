@@ -319,11 +319,58 @@ TEST_CASE("me: launches and registrations out of turn are refused (case rtl 29)"
     d.resv1[byte] = 0x80;
     CHECK(status_of(e.wait(e.ring(d))) == "BAD_FLAGS");
   }
+  Doorbell d;
+  d.op = DbOp::LAUNCH;
+  d.subgraph = 5;
+  d.group = weft::wire::kOrderGroups + 1;
+  CHECK(status_of(e.wait(e.ring(d))) == "BAD_FLAGS");
   e.signal(9, 1);
   CHECK(status_of(e.wait(running)) == "OK");
   CHECK(status(DbOp::UNREGISTER, 5) == "OK");
   CHECK(status(DbOp::LAUNCH, 5) == "BAD_SUBGRAPH");
-  CHECK(e.counts[kRefused] == 13);
+  CHECK(e.counts[kRefused] == 14);
+}
+
+TEST_CASE("me: launches of one group run one after another, groups beside each other", "[me][random]") {
+  // Each subgraph waits for a semaphore of its own: a group goes on only when its first is let go, whatever
+  // the order in which those behind it are, and the other groups do not mind.
+  Engine e;
+  e.set_up();
+  constexpr unsigned kGroups = weft::wire::kOrderGroups, kEach = 5;
+  for (unsigned s = 0; s < kGroups * kEach; ++s)
+    e.add_good(s, {wait(s, 1, true), write(s, 1, s % kConnsUsed)});
+  std::vector<std::vector<uint64_t>> cookies(kGroups);
+  for (unsigned k = 0; k < kEach; ++k)
+    for (unsigned g = 0; g < kGroups; ++g) cookies[g].push_back(e.launch(g * kEach + k, g + 1));
+  e.steps(800);
+  CHECK(e.counts[kLaunch] == kGroups);  // one of each has a context
+  for (unsigned g = 0; g < kGroups; ++g)
+    for (unsigned k = kEach - 1; k > 0; --k) e.signal(g * kEach + k, 1);
+  e.steps(800);
+  CHECK(e.cqes.empty());
+  CHECK(e.counts[kLaunch] == kGroups);
+  for (unsigned g = kGroups; g-- > 0;) {
+    e.signal(g * kEach, 1);
+    uint64_t last = 0;
+    for (unsigned k = 0; k < kEach; ++k) {
+      const Cqe c = e.wait(cookies[g][k]);
+      CHECK(status_of(c) == "OK");
+      CHECK(c.cycles > last);
+      last = c.cycles;
+    }
+    CHECK(e.counts[kLaunch] == kGroups + (kGroups - g) * (kEach - 1));
+  }
+  // One that is given up while it waits for its group ends in its turn.
+  const uint64_t first = e.launch(0, 1), second = e.launch(1, 1), third = e.launch(2, 1);
+  e.steps(200);
+  CHECK(status_of(e.wait(e.ring(DbOp::ABORT, 1))) == "OK");
+  e.steps(200);
+  CHECK(e.cqes.empty());
+  e.signal(0, 1);
+  e.signal(2, 1);
+  CHECK(status_of(e.wait(first)) == "OK");
+  CHECK(status_of(e.wait(second)) == "FLUSHED");
+  CHECK(status_of(e.wait(third)) == "OK");
 }
 
 TEST_CASE("me: an entry that fails ends its subgraph, and only that", "[me][random]") {
