@@ -25,6 +25,7 @@ namespace weft::tb {
 namespace {
 
 constexpr Ps kReadPatience = kMs;  // a register read that takes longer is answered as by a dead device
+constexpr Ps kHostPoll = kUs;      // a host that waits looks so often at least: it may have clocks of its own
 
 // One node's process: passes frames between its endpoint and the fabric, watched by capture and log.
 class HostProcess final : public FabricHost, public FrameSink {
@@ -148,6 +149,7 @@ class NodeHal final : public weft::Hal {
 
   void csr_write(uint32_t addr, uint32_t value) override { host_.write(addr, value); }
   void doorbell(const void* bytes64) override { host_.doorbell(bytes64); }
+  uint64_t now_ns() override { return static_cast<uint64_t>(impl_.kernel->now() / kNs); }
 
   uint32_t csr_read(uint32_t addr) override {
     const uint64_t before = host_.reads_answered();
@@ -376,7 +378,7 @@ RunResult Cluster::Impl::run(const std::function<bool()>* done, Ps limit, bool w
       return {RunEnd::kFailed, fmt::format("at {} ns: {}", kernel->now() / kNs, status.text())};
     if (done && (*done)()) return {};
     if (kernel->now() >= deadline) break;
-    window(deadline);
+    window(done ? std::min(deadline, kernel->now() + kHostPoll) : deadline);
     if (watch && quiet() && status.ok() && !(*done)()) {
       return {RunEnd::kHang, fmt::format("at {} ns: nothing has moved since {} ns while waiting for {}{}",
                                          kernel->now() / kNs, last_change / kNs, waiting_for, diagnosis())};

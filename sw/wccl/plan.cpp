@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -20,6 +21,7 @@ constexpr std::uint64_t kSliceBytes = 16 * 1024;  // a slice is not smaller: bel
 // The fold of the last slice is behind all that the wire has brought, so a slice should be small; but each
 // has its own messages.
 constexpr int kMaxSlices = 8;
+constexpr std::uint64_t kMostBytes = weft::wire::kMaxWqeLength;  // of one entry; whole elements of every type
 
 std::uint64_t round_up(std::uint64_t x, std::uint64_t to) {
   return (x + to - 1) / to * to;
@@ -128,23 +130,32 @@ class Graph {
     return static_cast<int>(entries_.size()) - 1;
   }
 
+  // The signal acts when all of it has arrived: messages of a connection complete in their order, so the
+  // last piece of what is too long for one entry speaks for all.
   int write(std::uint16_t conn, std::uint64_t src, std::uint64_t dst, std::uint32_t key, std::uint64_t bytes,
-            std::uint16_t sem, std::initializer_list<int> deps) {
+            std::uint16_t sem, std::initializer_list<int> deps, std::uint32_t value = 1) {
     Wqe w;
     w.opcode = WqeOp::WRITE;
-    w.signal = true;
     w.conn = conn;
+    w.rkey = key;
+    for (; bytes > kMostBytes; bytes -= kMostBytes, src += kMostBytes, dst += kMostBytes) {
+      w.src0 = src;
+      w.dst = dst;
+      w.length = static_cast<std::uint32_t>(kMostBytes);
+      add(w, deps);
+    }
     w.src0 = src;
     w.dst = dst;
-    w.rkey = key;
     w.length = static_cast<std::uint32_t>(bytes);
+    w.signal = true;
     w.sem = sem;
-    w.value = 1;
+    w.value = value;
     return add(w, deps);
   }
 
-  int notify(std::uint16_t conn, std::uint16_t sem, std::initializer_list<int> deps) {
-    return write(conn, 0, 0, 0, 0, sem, deps);
+  int notify(std::uint16_t conn, std::uint16_t sem, std::initializer_list<int> deps,
+             std::uint32_t value = 1) {
+    return write(conn, 0, 0, 0, 0, sem, deps, value);
   }
 
   // Waits on one semaphore follow each other, else a later one could take what an earlier one waits for.
@@ -183,17 +194,17 @@ class Graph {
   }
 
   // Of one rank: what the operation makes of a single source.
-  int reduce_one(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) {
+  void reduce_one(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) {
     if (redop_ != weft::wire::Redop::PREMUL_SUM) return copy(dst, src, bytes);
-    return add(reduction(dst, src, bytes));
+    in_pieces(reduction(dst, src, bytes), bytes);
   }
 
-  int copy(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes, std::initializer_list<int> deps = {}) {
-    if (bytes == 0 || dst == src) return kNone;
+  void copy(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) {
+    if (dst == src) return;
     Wqe w = reduction(dst, src, bytes);
     w.redop = weft::wire::Redop::COPY;
     w.scalar = 0;
-    return add(w, deps);
+    in_pieces(w, bytes);
   }
 
   std::vector<Wqe> take() {
@@ -202,6 +213,18 @@ class Graph {
   }
 
  private:
+  // A reduction of one source, in as many entries as its length takes.
+  void in_pieces(Wqe w, std::uint64_t bytes) {
+    while (bytes != 0) {
+      const std::uint64_t piece = std::min(bytes, kMostBytes);
+      w.length = static_cast<std::uint32_t>(piece);
+      add(w);
+      w.src0 += piece;
+      w.dst += piece;
+      bytes -= piece;
+    }
+  }
+
   Wqe reduction(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) const {
     Wqe w;
     w.opcode = WqeOp::REDUCE;
@@ -236,6 +259,20 @@ struct Context {
   std::uint16_t at_peer(Sem s) const { return sem(s, me); }
   int left(int k) const { return ((me - k) % n + n) % n; }
   int right(int k) const { return (me + k) % n; }
+
+  // Tells every peer which plan this is.
+  void tell() const {
+    for (int k = 1; k < n; ++k) {
+      const int p = left(k);
+      g.notify(conn(p), at_peer(Sem::kStart), {}, t.number);
+      g.notify(conn(p), at_peer(Sem::kCheck), {}, kPlanNumbers - t.number);
+    }
+  }
+  // Done when peer p has told that it runs this plan too.
+  int same(int p) const {
+    const int number = g.wait(from(Sem::kStart, p), t.number);
+    return g.wait(from(Sem::kCheck, p), kPlanNumbers - t.number, {number});
+  }
 };
 
 // Bytes of a rank's part of the scratch area, which an entry counts in 32 bits.
@@ -283,6 +320,12 @@ void direct_reduce(const Context& c) {
 
   int folded = kNone;  // the fold of the slice before: folds end in slice order, so that their signals do too
   for (int s = 0; s < slices; ++s) send(s);
+  c.tell();  // behind what the folds wait for
+  std::vector<int> same(static_cast<std::size_t>(c.n), kNone);
+  const auto same_as = [&](int p) {
+    int& s = same[static_cast<std::size_t>(p)];
+    return s == kNone ? s = c.same(p) : s;
+  };
   for (int s = 0; s < slices; ++s) {
     const Range r = slice(own, s, slices);
     if (r.count == 0) continue;
@@ -294,12 +337,13 @@ void direct_reduce(const Context& c) {
     for (int k = 1; k < c.n; ++k) {
       const int p = c.right(k);
       c.g.write(c.conn(p), dst, c.mem(p).recv + r.first * c.es, c.mem(p).recv_key, bytes,
-                c.at_peer(Sem::kGather), {folded});
+                c.at_peer(Sem::kGather), {folded, same_as(p)});
     }
   }
   // The fold of the last slice ends after all others: every peer's part of the scratch area has been read.
   for (int k = 1; folded != kNone && k < c.n; ++k)
     c.g.notify(c.conn(c.left(k)), c.at_peer(Sem::kCredit), {folded});
+  for (int k = 1; k < c.n; ++k) same_as(c.right(k));
   if (!gather) return;
   for (int k = 1; k < c.n; ++k) {
     const int p = c.left(k);
@@ -318,6 +362,7 @@ void ring_reduce(const Context& c) {
   const RankMemory& to = c.mem(next);
   const std::uint64_t slot = slot_bytes(c.op, c.n);
   const int slices = slices_of(slot);
+  c.tell();
   const int credit = c.g.wait(c.from(Sem::kCredit, next), 1);
   std::vector<int> ready(static_cast<std::size_t>(slices),
                          kNone);  // slice s of the chunk to pass on is in place
@@ -347,13 +392,14 @@ void ring_reduce(const Context& c) {
     }
   }
   c.g.notify(c.conn(prev), c.at_peer(Sem::kCredit), {folded});
+  const int same = c.same(next);
   for (int k = 0; k < c.n - 1; ++k) {
     const int chunk = c.left(k - 1);  // me+1, me, me-1 ...
     for (int s = 0; s < slices; ++s) {
       const Range r = slice(chunk_of(c.op, chunk, c.n), s, slices);
       if (r.count == 0) continue;
       c.g.write(c.conn(next), my.recv + r.first * c.es, to.recv + r.first * c.es, to.recv_key, r.count * c.es,
-                c.at_peer(Sem::kGather), {ready[static_cast<std::size_t>(s)]});
+                c.at_peer(Sem::kGather), {ready[static_cast<std::size_t>(s)], same});
     }
     for (int s = 0; s < slices; ++s) {
       const Range r = slice(chunk_of(c.op, c.left(k), c.n), s, slices);
@@ -363,22 +409,21 @@ void ring_reduce(const Context& c) {
           r.count == 0 ? kNone : c.g.wait(c.from(Sem::kGather, prev), 1, {folded});
     }
   }
+  for (int k = 2; k < c.n; ++k) c.same(c.right(k));
 }
 
 // Personalised exchange: rank `s` sends `bytes(s, r)` bytes from src(s, r) to dst(s, r). Nobody writes before
-// the receiver said that its buffer may be written. Barrier is the exchange of those words alone.
+// the receiver told that it has started too: from then on its buffer may be written. Barrier, and whatever
+// moves no data, is the exchange of those words alone.
 template <class Bytes, class Src, class Dst>
 void exchange(const Context& c, Bytes bytes, Src src, Dst dst) {
-  for (int k = 1; k < c.n; ++k) {
-    const int p = c.left(k);
-    if (bytes(p, c.me) != 0) c.g.notify(c.conn(p), c.at_peer(Sem::kReady), {});
-  }
+  c.tell();
   for (int k = 1; k < c.n; ++k) {
     const int p = c.right(k);
+    const int same = c.same(p);
     if (bytes(c.me, p) == 0) continue;
-    const int ready = c.g.wait(c.from(Sem::kReady, p), 1);
     c.g.write(c.conn(p), src(c.me, p), dst(c.me, p), c.mem(p).recv_key, bytes(c.me, p),
-              c.at_peer(Sem::kGather), {ready});
+              c.at_peer(Sem::kGather), {same});
   }
   c.g.copy(dst(c.me, c.me), src(c.me, c.me), bytes(c.me, c.me));
   for (int k = 1; k < c.n; ++k) {
@@ -388,8 +433,8 @@ void exchange(const Context& c, Bytes bytes, Src src, Dst dst) {
 }
 
 void barrier(const Context& c) {
-  for (int k = 1; k < c.n; ++k) c.g.notify(c.conn(c.right(k)), c.at_peer(Sem::kReady), {});
-  for (int k = 1; k < c.n; ++k) c.g.wait(c.from(Sem::kReady, c.left(k)), 1);
+  c.tell();
+  for (int k = 1; k < c.n; ++k) c.same(c.right(k));
 }
 
 std::uint64_t sum_row(const Op& op, int sender, int upto) {
@@ -408,6 +453,10 @@ std::uint64_t sum_col(const Op& op, int receiver, int upto) {
 
 bool reduces(Kind k) {
   return k == Kind::kAllReduce || k == Kind::kReduceScatter;
+}
+
+bool is_signed(Type t) {
+  return t == Type::kInt8 || t == Type::kInt16 || t == Type::kInt32 || t == Type::kInt64;
 }
 
 }  // namespace
@@ -429,6 +478,16 @@ const char* name(Type t) {
 }
 const char* name(RedOp r) {
   return info(r).name;
+}
+const char* name(Sem s) {
+  switch (s) {
+    case Sem::kReduce: return "reduce";
+    case Sem::kGather: return "gather";
+    case Sem::kCredit: return "credit";
+    case Sem::kStart: return "start";
+    case Sem::kCheck: return "check";
+  }
+  return "?";
 }
 const char* name(Algo a) {
   switch (a) {
@@ -473,6 +532,20 @@ std::uint64_t scalar_bits(Type t, double x) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
 }
 
+std::string check_scalar(Type t, double x) {
+  if (is_float(t)) {
+    const double most = t == Type::kFloat64 ? std::numeric_limits<double>::max()
+                                            : static_cast<double>(std::numeric_limits<float>::max());
+    return std::abs(x) <= most ? std::string() : fmt::format("a finite factor for {}", name(t));
+  }
+  constexpr double kWhole = 9007199254740992;  // 2^53: whole numbers beyond are not exact
+  const auto bits = static_cast<int>(8 * size_of(t));
+  const double low = is_signed(t) ? std::max(-kWhole, -std::ldexp(1, bits - 1)) : 0;
+  const double high = std::min(kWhole, std::ldexp(1, is_signed(t) ? bits - 1 : bits) - 1);
+  if (x == std::trunc(x) && x >= low && x <= high) return {};
+  return fmt::format("a whole number from {:.0f} to {:.0f} for {}", low, high, name(t));
+}
+
 namespace {
 // What the operation does not mean for the type.
 std::string check_reduction(const Op& op) {
@@ -484,6 +557,15 @@ std::string check_reduction(const Op& op) {
     return fmt::format("type: {} has no avg, expected a floating-point type for avg", name(op.type));
   if (op.redop == RedOp::kPremulSum && op.algo == Algo::kRing)
     return "algo: ring has no premul_sum, expected direct or auto";
+  if (op.redop == RedOp::kPremulSum && !is_float(op.type) && size_of(op.type) < 8) {
+    const auto bits = static_cast<unsigned>(8 * size_of(op.type));
+    const auto x = static_cast<std::int64_t>(op.scalar);
+    const std::int64_t low = is_signed(op.type) ? -(std::int64_t{1} << (bits - 1)) : 0;
+    const std::int64_t high = (std::int64_t{1} << (is_signed(op.type) ? bits - 1 : bits)) - 1;
+    if (x < low || x > high)
+      return fmt::format("scalar: {}, expected a whole number from {} to {} for {}", x, low, high,
+                         name(op.type));
+  }
   return {};
 }
 }  // namespace
@@ -556,6 +638,8 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
   if (target.memory.size() != n || target.conn.size() != n)
     return weft::Status::error(fmt::format("target: {} memories and {} connections, expected {} of each",
                                            target.memory.size(), target.conn.size(), ranks));
+  if (target.number == 0 || target.number >= kPlanNumbers)
+    return weft::Status::error(fmt::format("number: {}, expected 1 to {}", target.number, kPlanNumbers - 1));
 
   Graph g(op, ranks);
   const Context c{op, rank, ranks, target, g, size_of(op.type)};
@@ -563,18 +647,20 @@ weft::Result<std::vector<Wqe>> compile(const Op& op, int rank, int ranks, const 
   const std::uint64_t one = op.count * c.es;
   switch (op.kind) {
     case Kind::kAllReduce:
-      if (op.count == 0) break;
       if (ranks == 1)
         g.reduce_one(my.recv, my.send, one);
+      else if (op.count == 0)
+        barrier(c);
       else if (choose(op, ranks) == Algo::kRing)
         ring_reduce(c);
       else
         direct_reduce(c);
       break;
     case Kind::kReduceScatter:
-      if (op.count == 0) break;
       if (ranks == 1)
         g.reduce_one(my.recv, my.send, one);
+      else if (op.count == 0)
+        barrier(c);
       else
         direct_reduce(c);
       break;

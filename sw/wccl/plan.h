@@ -51,6 +51,8 @@ weft::wire::Dtype wire_type(Type t);
 weft::wire::Redop wire_redop(RedOp r);
 // `x` as a factor of elements of `t`, as entries hold it: a float64 for float64, else a float32; an integer.
 std::uint64_t scalar_bits(Type t, double x);
+// An empty string when `x` is a factor of elements of `t`, else what is expected instead.
+std::string check_scalar(Type t, double x);
 
 inline constexpr int kMaxRanks = 16;
 
@@ -91,17 +93,25 @@ struct RankMemory {
 };
 
 // Semaphores of a communicator: the first kSemsPerComm of the node, one per purpose and peer.
-inline constexpr int kSemsPerComm = 4 * kMaxRanks;
-enum class Sem { kReduce = 0, kGather = 1, kCredit = 2, kReady = 3 };
+inline constexpr int kSemsPerComm = 5 * kMaxRanks;
+enum class Sem { kReduce = 0, kGather = 1, kCredit = 2, kStart = 3, kCheck = 4 };
+const char* name(Sem s);
 inline std::uint16_t sem(Sem purpose, int peer) {
   return static_cast<std::uint16_t>(static_cast<int>(purpose) * kMaxRanks + peer);
 }
 // Semaphores kCredit of every peer start at 1 (its scratch area is free); all others at 0. Every plan returns
 // them there.
 
+// A plan has a number, the same at all ranks. Every plan raises at every peer kStart by that number and
+// kCheck by kPlanNumbers less the number, and ends only when both from every peer were there: of two ranks
+// that run different plans each lacks one of the two, so no plan ends anywhere unless all ranks have started
+// it.
+inline constexpr std::uint32_t kPlanNumbers = 1U << 30;  // numbers are 1 to kPlanNumbers - 1
+
 struct Target {
   std::vector<RankMemory> memory;   // of every rank, for this operation
   std::vector<std::uint16_t> conn;  // conn[p]: this rank's connection to rank p
+  std::uint32_t number = 1;
 };
 
 // The entries of `rank`. Errors name the argument.

@@ -9,6 +9,7 @@
 // acknowledged. One thread at a time per node.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,12 @@ struct Hal {
   virtual void doorbell(const void* bytes64) = 0;  // one 64-byte write to the express window
   virtual void mem_write(uint64_t addr, const void* bytes, size_t count) = 0;
   virtual void mem_read(uint64_t addr, void* bytes, size_t count) = 0;
+
+  // Nanoseconds of a clock that never goes back, for what is given up after a while.
+  virtual uint64_t now_ns() {
+    using namespace std::chrono;
+    return static_cast<uint64_t>(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+  }
 
   // A poll loop calls it once a round. The simulator lets model time pass; a board may pause the core.
   virtual void relax() {}

@@ -172,6 +172,8 @@ Status Runner::setup() {
     c.seed = config_.seed;
     c.start_psn = config_.start_psn;
     c.connection = config_.connection;
+    c.watchdog_us = config_.watchdog_us;
+    c.tell_us = config_.tell_us;
     auto comm = wccl::Communicator::create(rank.device, r, n, std::move(ports), c);
     if (!comm.ok()) return comm.status();
     rank.comm.emplace(comm.take());

@@ -27,6 +27,8 @@ struct RunnerConfig {
   int start_psn = -1;
   uint64_t seed = 1;
   double limit_us = 100'000;  // model time an operation may take
+  // Of the communicators (CommConfig). A rank tells the others later than the cluster calls silence a hang.
+  double watchdog_us = 10e6, tell_us = 5000;
   std::vector<uint8_t> firmware;
   // Called before each run of an operation, repeats too: a test may change the weather there.
   std::function<void(size_t op, unsigned repeat)> before_run;

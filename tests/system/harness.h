@@ -42,7 +42,8 @@ inline std::string semaphores_at_rest(const std::function<std::uint32_t(unsigned
   for (const auto& [purpose, name] : {std::pair{wccl::Sem::kReduce, "reduce"},
                                       {wccl::Sem::kGather, "gather"},
                                       {wccl::Sem::kCredit, "credit"},
-                                      {wccl::Sem::kReady, "ready"}})
+                                      {wccl::Sem::kStart, "start"},
+                                      {wccl::Sem::kCheck, "check"}})
     for (int peer = 0; peer < ranks; ++peer) {
       const std::uint32_t is = value(wccl::sem(purpose, peer));
       const std::uint32_t rest = purpose == wccl::Sem::kCredit ? 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An application on a cluster of Verilated nodes, played by the test: ranks may start when they like, buffers
+// An application on a cluster of nodes, played by the test: ranks may start when they like, buffers
 // may lie anywhere, nodes may fail. (A workload, which checks itself, is harness.h's Trial.)
 #pragma once
 
@@ -28,7 +28,7 @@ class Job {
     trial_.workload.ops.assign(1, tb::WorkloadOp{largest, 1, 0});
     trial_.scenario.nodes = static_cast<std::uint32_t>(ranks);
     trial_.scenario.memory.size_mib = tb::Runner::memory_mib(trial_.workload);
-    auto made = tb::Cluster::create(trial_.scenario, tb::rtl_nodes(tb::make_verilated_node<Vnic100>),
+    auto made = tb::Cluster::create(trial_.scenario, tb::bodies(tb::make_verilated_node<Vnic100>),
                                     with_waves({}, trial_.scenario.nodes));
     REQUIRE(made.ok());
     cluster_ = made.take();

@@ -331,6 +331,7 @@ TEST_CASE(
   auto info = job.comm(0).describe(o, {heap, 400}, {heap + 4096, 800});
   REQUIRE(info.ok());
   infos = {info.value(), info.value()};
+  infos[1].rank = 1;
   auto plan = job.comm(0).prepare(o, infos);
   REQUIRE(plan.ok());
   REQUIRE(job.until([&] { return job.comm(0).state(plan.value()) != wccl::State::kPreparing; }) == "");

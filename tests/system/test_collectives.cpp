@@ -190,7 +190,8 @@ TEST_CASE("system: every type by every operation that it has, bit for bit", "[sy
       const std::size_t i = t.workload.ops.size();
       tb::WorkloadOp o = op(i % 2 == 0 ? wccl::Kind::kAllReduce : wccl::Kind::kReduceScatter, 500 + i, type,
                             redop, i % 3 == 0);
-      if (redop == wccl::RedOp::kPremulSum) o.op.scalar = wccl::scalar_bits(type, -3);
+      if (redop == wccl::RedOp::kPremulSum)
+        o.op.scalar = wccl::scalar_bits(type, wccl::check_scalar(type, -3).empty() ? -3 : 3);
       if (i % 4 == 0 && redop != wccl::RedOp::kPremulSum) o.op.algo = wccl::Algo::kRing;
       if (wccl::check(o.op, t.workload.ranks).empty()) t.workload.ops.push_back(o);
     }

@@ -136,11 +136,12 @@ TEST_CASE("system: a plane that dies is a clean error, told once", "[system]") {
       const bool gave_up = comm.failure(0).find("RETRY_LIMIT (6 probes unanswered)") != std::string::npos;
       CHECK((gave_up || comm.failure(0).find("FLUSHED") != std::string::npos));
       silent += gave_up;
-      // By one completion: repeats that succeeded, and this end.
+      // Repeats that succeeded, this end, and what could not be told to peers whom the plane led to.
       std::map<std::string, std::uint64_t> count;
       for (const auto& [name, value] : r.counters(static_cast<std::uint32_t>(rank))) count[name] = value;
-      CHECK(count.at("me.finish_bad") == 1);
-      CHECK(count.at("me.launch") == count.at("me.finish_ok") + 1);
+      CHECK(count.at("me.finish_bad") >= 1);
+      CHECK(count.at("me.finish_bad") <= kRanks);
+      CHECK(count.at("me.launch") == count.at("me.finish_ok") + count.at("me.finish_bad"));
       CHECK(count.at("me.finish_ok") > 0);
     }
     CHECK(silent > 0);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -85,6 +86,8 @@ class Cluster {
   std::vector<Rank> ranks;
   bool start_late = false;  // ranks start at random times
   std::string fault;        // what went wrong: an address outside memory, or no progress
+  // A rank is done: true if it was started again, ahead of the others. Without it no rank is.
+  std::function<bool(int)> next;
 
   // Runs until every rank is done; false when nothing can move any more.
   bool run() {
@@ -99,6 +102,7 @@ class Cluster {
           continue;
         }
         moved |= step(static_cast<int>(r));
+        if (ranks[r].done() && next && next(static_cast<int>(r))) moved = true;
         all &= ranks[r].done();
       }
       moved |= deliver();
@@ -153,6 +157,7 @@ class Cluster {
     }
     for (std::size_t i = 0; i < r.fetched; ++i) {
       const Wqe& w = r.entries[i];
+      if (w.length > weft::wire::kMaxWqeLength) fault = "an entry that is too long";
       if (r.state[i] != Rank::kWaiting || !met(r, i)) continue;
       switch (w.opcode) {
         case WqeOp::NOP:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of a node without the node: registers that answer as a healthy one, memory, and a
-// completion for every doorbell. For tests of what driver and library ask of the hardware.
+// completion for every doorbell, at once or, of those held, when let go. For tests of what driver and library
+// ask of the hardware.
 #pragma once
 
 #include <algorithm>
@@ -42,6 +43,18 @@ class FakeNode : public Hal {
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(1 << 20);
   // Status of a doorbell's completion, with the entry and cycle to report; absent: OK at once.
   std::function<void(const wire::Doorbell&, wire::Cqe&)> answer;
+  std::function<bool(const wire::Doorbell&)> hold;  // whether it is not answered now
+  std::vector<wire::Doorbell> held;                 // in order
+  // Answers what is held, first to last, of this operation or all.
+  void let_go(wire::DbOp op, wire::Err status = wire::Err::OK, std::uint32_t entry = 0) {
+    std::vector<wire::Doorbell> rest;
+    for (const wire::Doorbell& d : held)
+      if (d.op == op)
+        complete(d, status, entry);
+      else
+        rest.push_back(d);
+    held = std::move(rest);
+  }
 
   unsigned valid_regions() const {
     std::map<unsigned, bool> valid;
@@ -66,6 +79,8 @@ class FakeNode : public Hal {
     return value;
   }
 
+  std::uint64_t now = 0;  // ns
+  std::uint64_t now_ns() override { return now; }
   void csr_write(std::uint32_t addr, std::uint32_t value) override {
     if (addr >= regs::kCfgData && addr < regs::kCfgData + 4 * regs::kCfgDataCount) {
       data_[(addr - regs::kCfgData) / 4] = value;
@@ -85,14 +100,11 @@ class FakeNode : public Hal {
   }
   void doorbell(const void* bytes64) override {
     doorbells.push_back(wire::Doorbell::unpack(static_cast<const std::uint8_t*>(bytes64)));
-    const wire::Doorbell& d = doorbells.back();
-    wire::Cqe e;
-    e.cookie = d.cookie;
-    e.subgraph = d.subgraph;
-    e.op = d.op;
-    e.seq = ++seq_;
-    if (answer) answer(d, e);
-    e.pack(&memory[ring_ + std::uint64_t{(e.seq - 1) & ring_last_} * wire::Cqe::kBytes]);
+    const wire::Doorbell d = doorbells.back();
+    if (hold && hold(d))
+      held.push_back(d);
+    else
+      complete(d, wire::Err::OK, 0);
   }
   void mem_write(std::uint64_t addr, const void* bytes, std::size_t count) override {
     std::memcpy(memory.data() + addr, bytes, count);
@@ -102,6 +114,18 @@ class FakeNode : public Hal {
   }
 
  private:
+  void complete(const wire::Doorbell& d, wire::Err status, std::uint32_t entry) {
+    wire::Cqe e;
+    e.cookie = d.cookie;
+    e.subgraph = d.subgraph;
+    e.op = d.op;
+    e.status = status;
+    e.entry = entry;
+    e.seq = ++seq_;
+    if (answer) answer(d, e);
+    e.pack(&memory[ring_ + std::uint64_t{(e.seq - 1) & ring_last_} * wire::Cqe::kBytes]);
+  }
+
   cfg::Words data_{};
   std::uint64_t ring_ = 0;
   std::uint32_t ring_last_ = 0, seq_ = 0;
