@@ -111,6 +111,15 @@ Status parse_scalar(const std::string& text, num::Job& job) {
                                        : std::strtoull(text.c_str(), &stop, 0);
     if (text.empty() || stop != end || errno != 0)
       return Status::error(fmt::format("--scalar = {}: expected an integer of 64 bits", text));
+    // What the type does not hold would wrap.
+    const auto type = static_cast<unsigned>(job.from);
+    const unsigned bits = 8U << (type & 3);
+    const bool is_signed = (type & 4) != 0;
+    const bool low = text.starts_with('-') &&
+                     (!is_signed || static_cast<int64_t>(job.scalar) < -(int64_t{1} << (bits - 1)));
+    if (low || (!text.starts_with('-') && job.scalar >> (bits - 1) >> (is_signed ? 0 : 1) != 0))
+      return Status::error(fmt::format("--scalar = {}: expected {} integer of {} bits", text,
+                                       is_signed ? "a signed" : "an unsigned", bits));
     return {};
   }
   const double x = std::strtod(text.c_str(), &stop);

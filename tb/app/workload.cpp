@@ -2,7 +2,6 @@
 #include "tb/app/workload.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -51,23 +50,23 @@ void refuse_inapplicable(TomlTable& t, wccl::Kind kind) {
               {"algo", {kAllReduce}}};
   for (const auto& k : keys)
     if (t.has(k.key) && std::find(k.kinds.begin(), k.kinds.end(), kind) == k.kinds.end())
-      t.error(k.key, fmt::format("no such key: it means nothing for {}", wccl::name(kind)));
+      t.refuse(k.key, fmt::format("the key means nothing for {}", wccl::name(kind)));
 }
 
-// The factor of a premul_sum, a whole number for integers.
+// The factor of a premul_sum, a whole number that the type holds for integers.
 void read_scalar(TomlTable& t, wccl::Op& op) {
-  constexpr double kMost = 1e30, kMostWhole = 9007199254740992;  // 2^53
+  constexpr double kMost = 1e30;
   const bool wants = op.redop == wccl::RedOp::kPremulSum;
   if (!wants && t.has("scalar")) {
-    t.error("scalar", "no such key: it means nothing without redop = \"premul_sum\"");
+    t.refuse("scalar", "the key means nothing without redop = \"premul_sum\"");
     return;
   }
   if (!wants) return;
   if (!t.has("scalar")) t.error("scalar", "the factor of premul_sum");
   double x = 1;
   if (!t.number("scalar", x, -kMost, kMost)) return;
-  if (!wccl::is_float(op.type) && (x != std::trunc(x) || std::abs(x) > kMostWhole))
-    t.error("scalar", std::string("a whole number for ") + wccl::name(op.type));
+  if (std::string expected = wccl::check_scalar(op.type, x); !expected.empty())
+    t.error("scalar", expected);
   else
     op.scalar = wccl::scalar_bits(op.type, x);
 }

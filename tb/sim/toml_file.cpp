@@ -86,12 +86,15 @@ struct TomlTable::Access {
   }
   static bool refuse(const TomlTable& t, const std::string& name, const toml::node* node,
                      const std::string& expected) {
+    return error(t, name, node, "expected " + expected);
+  }
+  static bool error(const TomlTable& t, const std::string& name, const toml::node* node,
+                    const std::string& why) {
     TomlFile::Impl& f = file(t);
     if (!f.first_error.ok()) return false;
     const std::string value = node ? " = " + shown(*node) : "";
     const std::string line = node ? fmt::format(":{}", static_cast<unsigned>(node->source().begin.line)) : "";
-    f.first_error =
-        Status::error(fmt::format("{}{}: {}{}: expected {}", f.path, line, name, value, expected));
+    f.first_error = Status::error(fmt::format("{}{}: {}{}: {}", f.path, line, name, value, why));
     return false;
   }
   // Integers between int64 limits; `low` and `high` come as int64 too.
@@ -311,6 +314,11 @@ void TomlTable::skip(const char* key) {
 void TomlTable::error(const char* key, const std::string& expected) {
   const toml::node* node = table_ ? Access::table(*this)->get(key) : nullptr;
   Access::refuse(*this, Access::name(*this, key), node, expected);
+}
+
+void TomlTable::refuse(const char* key, const std::string& why) {
+  const toml::node* node = table_ ? Access::table(*this)->get(key) : nullptr;
+  Access::error(*this, Access::name(*this, key), node, why);
 }
 
 TomlFile::TomlFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -48,8 +48,11 @@ class TomlTable {
   std::vector<TomlTable> tables(const char* key);  // [[key]]; empty when absent
   // Accepts the whole table `key` unread: it belongs to another reader.
   void skip(const char* key);
-  // An error of the caller's own about one key: "file: key = value: <expected>". `key` need not exist.
+  // An error of the caller's own about one key: "file: key = value: expected <expected>". `key` need not
+  // exist.
   void error(const char* key, const std::string& expected);
+  // As error(), where nothing is expected in its place: "file: key = value: <why>".
+  void refuse(const char* key, const std::string& why);
   const std::string& path() const { return path_; }  // "faults.drop[2]", empty for the root
 
  private:

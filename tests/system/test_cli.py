@@ -193,9 +193,13 @@ class Files(Case):
         self.refused_workload(head + 'count = 4\nredop = "mean"\n', "op[0].redop = 'mean'",
                               "expected one of sum, prod, min, max, avg, premul_sum, and, or, xor")
         self.refused_workload(head + 'count = 4\nredop = "premul_sum"\n', "op[0].scalar: expected the factor of premul_sum")
-        self.refused_workload(head + "count = 4\nscalar = 2\n", "op[0].scalar = 2", "means nothing without")
+        self.refused_workload(head + "count = 4\nscalar = 2\n",
+                              'op[0].scalar = 2: the key means nothing without redop = "premul_sum"\n')
         self.refused_workload(head.replace("float32", "int32") + 'count = 4\nredop = "premul_sum"\nscalar = 0.5\n',
-                              "op[0].scalar = 0.5", "expected a whole number for int32")
+                              "op[0].scalar = 0.5", "expected a whole number from -2147483648 to 2147483647 for int32")
+        for kind, value, most in (("int8", 300, "-128 to 127"), ("int8", -129, "-128 to 127"), ("uint16", -1, "0 to 65535")):
+            self.refused_workload(head.replace("float32", kind) + f'count = 4\nredop = "premul_sum"\nscalar = {value}\n',
+                                  f"op[0].scalar = {value}: expected a whole number from {most} for {kind}\n")
         self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
         self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
         self.refused_workload(head.replace("float32", "float24") + "count = 4\n", "op[0].type = 'float24'", "expected one of float64")
@@ -215,7 +219,7 @@ class Files(Case):
                           ("all_reduce", "send_counts = [[1, 2], [3, 4]]"), ("all_to_allv", "in_place = false")]:
             type_line = "" if kind == "barrier" else 'type = "int32"\n'
             self.refused_workload(f'ranks = 2\n[[op]]\nkind = "{kind}"\n{type_line}{good[kind]}\n{key}\n',
-                                  f"op[0].{key.split()[0]} = ", f"means nothing for {kind}")
+                                  f"op[0].{key.split()[0]} = ", f": the key means nothing for {kind}\n")
 
     def test_counts_that_do_not_match_the_ranks(self):
         head = 'ranks = 2\n[[op]]\nkind = "all_to_allv"\ntype = "int32"\n'
@@ -377,7 +381,7 @@ class Runs(Case):
         text = 'name = "all"\nranks = 2\n'
         for i, (t, r) in enumerate(ops):
             text += f'[[op]]\nkind = "{("all_reduce", "reduce_scatter")[i % 2]}"\ntype = "{t}"\nredop = "{r}"\ncount = {100 + i}\n'
-            text += "scalar = -3\n" if r == "premul_sum" else ""
+            text += f"scalar = {3 if t.startswith('u') else -3}\n" if r == "premul_sum" else ""
         self.write("all.toml", text)
         for inputs in ("exact", "random"):
             self.sim("--workload", "all.toml", "--body", "ref", "--inputs", inputs, "--json", "all.json")

@@ -87,6 +87,10 @@ class BadInput(Case):
         self.refused(["--op", "premul_sum", "--type", "float32", a, b], "expected a --scalar")
         self.refused(["--op", "premul_sum", "--type", "float32", "--scalar", "two", a, b], "--scalar = two: expected a number")
         self.refused(["--op", "premul_sum", "--type", "int32", "--scalar", "0.5", a, b], "--scalar = 0.5: expected an integer")
+        for kind, value, what in (("int8", "300", "a signed integer of 8 bits"), ("int8", "-129", "a signed integer of 8 bits"),
+                                  ("uint8", "-1", "an unsigned integer of 8 bits"), ("uint16", "65536", "an unsigned integer of 16 bits"),
+                                  ("int64", "9223372036854775808", "a signed integer of 64 bits")):
+            self.refused(["--op", "premul_sum", "--type", kind, "--scalar", value, a, b], f"--scalar = {value}: expected {what}")
         self.refused(["--op", "sum", "--type", "float32", "--stall", "1", a, b], "--stall = 1: expected")
         self.refused(["--op", "sum", "--type", "float32", "--latency", "1000000", a, b], "--latency = 1000000: expected at most")
 
