@@ -23,6 +23,10 @@ std::span<const char* const> toml_choices(Spray) {
   static constexpr const char* kNames[] = {"flow", "packet"};
   return kNames;
 }
+std::span<const char* const> toml_choices(SlowPlace) {
+  static constexpr const char* kNames[] = {"spread", "together"};
+  return kNames;
+}
 std::span<const char* const> toml_choices(Body) {
   static constexpr const char* kNames[] = {"rtl", "ref", "mixed"};
   return kNames;
@@ -72,8 +76,10 @@ void visit_keys(S& s, Visitor&& v) {
     "bytes of one input waiting in a switch that stop its sender");
   v("fabric", "pfc_xon_bytes", f.pfc_xon_bytes, 0, 1e9, "and those at which it may go on");
   v("fabric", "slow_core_links", f.slow_core_links, 0, 1e6,
-    "fat_tree: so many aggregation-core links of each plane, evenly spread, are slow");
+    "fat_tree: so many aggregation-core links of each plane are slow");
   v("fabric", "slow_core_factor", f.slow_core_factor, 0.001, 1, "their part of uplink_rate_gbps");
+  v("fabric", "slow_core_place", f.slow_core_place, 0, 0,
+    "which: evenly spread over all, or those of the first aggregation switches");
   v("faults", "loss", x.loss, 0, 1, "probability that a frame is lost at the receiving host port, acks too");
   v("faults", "jitter_ns", x.jitter_ns, 0, 1e7,
     "random extra delay in [0, jitter], order inside a path kept");

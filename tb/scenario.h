@@ -24,8 +24,10 @@ enum class Body : uint8_t {
 
 enum class Topology : uint8_t { kLeafSpine, kFatTree };
 enum class Spray : uint8_t { kFlow, kPacket };
+enum class SlowPlace : uint8_t { kSpread, kTogether };
 std::span<const char* const> toml_choices(Topology);  // how scenario files call them
 std::span<const char* const> toml_choices(Spray);
+std::span<const char* const> toml_choices(SlowPlace);
 std::span<const char* const> toml_choices(Body);
 
 // A link of the fabric, both directions, or (plane alone) every link of a plane. Switches of a kind are
@@ -99,10 +101,11 @@ struct FabricConfig {
   uint64_t ecn_kmax_bytes = 145'250;
   double ecn_pmax = 1.0;  // marking probability just below kmax
   bool pfc = false;       // a switch stops a sender whose bytes wait in it, instead of dropping
-  uint64_t pfc_xoff_bytes = 200'000;
-  uint64_t pfc_xon_bytes = 150'000;
-  uint32_t slow_core_links = 0;    // fat_tree: so many aggregation-core links a plane, evenly spread,
-  double slow_core_factor = 0.25;  // run at this part of their rate
+  uint64_t pfc_xoff_bytes = 90'000;
+  uint64_t pfc_xon_bytes = 70'000;
+  uint32_t slow_core_links = 0;                    // fat_tree: so many aggregation-core links a plane
+  double slow_core_factor = 0.25;                  // run at this part of their rate:
+  SlowPlace slow_core_place = SlowPlace::kSpread;  // evenly over all, or those of the first switches
   std::vector<LinkConfig> link;
   std::vector<HostConfig> host;
   std::vector<PodDistance> pods;

@@ -163,6 +163,9 @@ class Switch final : public Process {
       lost(event.frame, now, LossReason::kNoRoute);
     } else if (port->host && (jitter_ps_ > 0 || s_.faults.reorder > 0 || s_.faults.duplicate > 0)) {
       delay(*port, now, std::move(event.frame));
+    } else if (s_.fabric.pfc && latency_ > 0) {
+      // It must not stand in the queue before its time: whatever leaves there would draw it after itself.
+      post(id(), now, number(*port), std::move(event.frame));
     } else {
       enqueue(*port, now, std::move(event.frame));
     }
@@ -407,12 +410,32 @@ void FabricHost::on_event(Event& event) {
     on_frame(event.tag, event.time, std::move(event.frame));
   } else if (event.source == id()) {
     on_timer(event.time, event.tag);
+  } else if ((event.tag & kNote) != 0) {
+    on_note(event.time, event.tag & ~kNote);
   } else {
     const uint32_t port = event.tag >> 1;
     uplinks_[port].paused = (event.tag & 1) != 0;
     uplinks_[port].counts.pauses += uplinks_[port].paused;
     on_pause(port, event.time);
   }
+}
+
+int64_t pfc_most_xoff(const Scenario& s, uint32_t wire_bytes) {
+  const FabricConfig& f = s.fabric;
+  const bool fat_tree = f.topology == Topology::kFatTree;
+  const uint32_t below = fat_tree ? f.radix : f.hosts_per_leaf;
+  const uint32_t leaf = below + (fat_tree ? f.radix : leaf_count(s) > 1 ? f.spines : 0);
+  const uint32_t top = fat_tree ? pod_count(s) : leaf_count(s);
+  double gbps = std::max(f.rate_gbps, f.uplink_rate_gbps), longer_ns = 0;
+  for (const HostConfig& h : f.host) {
+    gbps = std::max(gbps, h.rate_gbps);
+    longer_ns = std::max(longer_ns, h.extra_latency_ns);
+  }
+  for (const LinkConfig& l : f.link) longer_ns = std::max(longer_ns, l.extra_latency_ns);
+  const double flying = 2 * (f.link_latency_ns + longer_ns + f.switch_latency_ns) * gbps / 8;  // bytes
+  const auto others = static_cast<double>(std::max(leaf, top) - 1);
+  return static_cast<int64_t>(std::floor(static_cast<double>(f.queue_bytes) / others - flying)) -
+         2 * wire_bytes;
 }
 
 unsigned rank_of_node(const Scenario& s, uint32_t node, unsigned ranks) {
@@ -495,7 +518,9 @@ class FabricBuilder {
       }
       up(*agg[a], cores / r);
     }
-    // Slow links are spread over pods and aggregation switches, and in each pod over other cores.
+    // Slow links are spread over pods and aggregation switches, and in each pod over other cores; or they are
+    // those of the first aggregation switches.
+    const bool spread = s_.fabric.slow_core_place == SlowPlace::kSpread;
     const uint64_t links = uint64_t{pods} * r * r, slow = s_.fabric.slow_core_links;
     for (uint32_t c = 0; c < cores; ++c) {
       for (uint32_t pod = 0; pod < pods; ++pod) {
@@ -504,8 +529,9 @@ class FabricBuilder {
         link.plane = static_cast<int>(plane);
         link.agg = static_cast<int>(a);
         link.core = static_cast<int>(c);
-        const uint64_t place = uint64_t{a} * r + (c + pod) % r;
-        const double factor = place * slow % links < slow ? s_.fabric.slow_core_factor : 1;
+        const uint64_t place = uint64_t{a} * r + (spread ? c + pod : c) % r;
+        const bool is_slow = spread ? place * slow % links < slow : place < slow;
+        const double factor = is_slow ? s_.fabric.slow_core_factor : 1;
         core[c]->out.emplace_back();
         join(*agg[a], agg[a]->place().first_up + c % r, *core[c], pod, link, factor, stream(6, plane, a, c),
              stream(7, plane, a, c));

@@ -130,6 +130,10 @@ class FabricHost : public Process {
   // Priority flow control: uplink(port).paused has changed. While it is set no data may be put on the link.
   virtual void on_pause(uint32_t port, Ps time) { (void)port, (void)time; }
 
+  // Tells another host a number below 2^31, past all links; it hears at `time`, which is behind the window.
+  void note(uint32_t node, Ps time, uint32_t number) { post(node, time, kNote | number, {}); }
+  virtual void on_note(Ps time, uint32_t number) { (void)time, (void)number; }
+
   // Puts a frame with its meta set on the link of a port: first and last bit, gap included. `leaves`: when
   // a cut-through leaf may see it, first_bit if all of the frame is known then. False: the link is down.
   bool transmit(uint32_t port, Ps first_bit, Ps last_bit, Ps leaves, FrameRef frame);
@@ -144,8 +148,14 @@ class FabricHost : public Process {
  private:
   void on_event(Event& event) final;
 
+  static constexpr uint32_t kNote = 1u << 31;  // of an event without a frame
+
   Uplink* uplinks_ = nullptr;  // one per port
 };
+
+// The largest pfc_xoff_bytes with which no queue overflows: every other input of a switch leaves that much in
+// it, what arrives while the pause travels, and the frames that each end has begun. Below 0: there is none.
+int64_t pfc_most_xoff(const Scenario& scenario, uint32_t wire_bytes);
 
 // Which of `ranks` runs a node, its leaf and its pod; spines and cores are dealt out in turn.
 unsigned rank_of_node(const Scenario& scenario, uint32_t node, unsigned ranks);

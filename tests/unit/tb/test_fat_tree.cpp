@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <set>
 
@@ -227,6 +228,25 @@ TEST_CASE("fabric: slow core links are as many as asked, and spread", "[tb][fabr
     CHECK(down == slow);
     for (const auto& [name, count] : per_agg) CHECK(count <= (slow + 31) / 32);
     for (const auto& [name, count] : per_core) CHECK(count <= (slow + 15) / 16 + 1);
+  }
+}
+
+TEST_CASE("fabric: slow core links may be those of the first aggregation switches", "[tb][fabric]") {
+  for (const uint32_t slow : {1u, 8u, 30u}) {
+    Scenario s = f100();
+    s.fabric.slow_core_links = slow;
+    s.fabric.slow_core_place = SlowPlace::kTogether;
+    const LoadedFabric f(s, {});
+    uint32_t found = 0;
+    for (const auto& [name, link] : by_name(*f.fabric)) {
+      unsigned agg = 0, core = 0;
+      const int up = std::sscanf(name.c_str(), "plane 0: agg %u -> core %u", &agg, &core);
+      if (up != 2 && std::sscanf(name.c_str(), "plane 0: core %u -> agg %u", &core, &agg) != 2) continue;
+      INFO(name);
+      CHECK((link->rate_mbps == 25'000) == (agg * 4 + core % 4 < slow));
+      found += link->rate_mbps == 25'000;
+    }
+    CHECK(found == 2 * slow);
   }
 }
 
