@@ -32,8 +32,8 @@ help:
 	@echo
 	@echo '  make sim                     a training iteration on a cluster of simulated nodes'
 	@echo '  make sim ARGS="--loss 0.1"   the same, with flags of `$(BUILD)/weft sim --help`'
-	@echo '  make eval                    Weft beside RoCEv2, bounds and goals, into docs/evaluation.md (15 min)'
-	@echo '  make eval-full               the same with the long scenarios and five seeds'
+	@echo '  make eval                    Weft beside RoCEv2, bounds and goals, into docs/evaluation.md'
+	@echo '  make eval-full               the same with ten seeds for every body and point'
 	@echo '  make test                    every test'
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
@@ -69,7 +69,7 @@ eval eval-full: scenarios = $(if $(filter eval-full,$@),$(wildcard $(EVAL)/*.tom
 eval eval-full:
 	$(SETUP) sim eval
 	@sw/tools/build.sh weft
-	@'$(BUILD)/weft' eval $(foreach f,$(scenarios),--scenario $(f)) $(if $(filter eval-full,$@),--seed 1$(comma)2$(comma)3$(comma)4$(comma)5) \
+	@'$(BUILD)/weft' eval $(foreach f,$(scenarios),--scenario $(f)) $(if $(filter eval-full,$@),--seed 1$(comma)2$(comma)3$(comma)4$(comma)5$(comma)6$(comma)7$(comma)8$(comma)9$(comma)10) \
 	  --threads $(JOBS) --json '$(BUILD)/eval.json' --csv '$(BUILD)/eval.csv' --plots '$(BUILD)/eval' $(ARGS)
 	@'$(PYTHON)' sw/tools/eval_page.py '$(BUILD)/eval.json' docs/evaluation.md '$(BUILD)/eval'
 

@@ -2,15 +2,20 @@
 """Draws what `weft eval --json` found: PNG and SVG of each plot for which there is data, beside the figures they show.
 
     eval_plots.py FOLDER < eval.json
+    eval_plots.py --check               exit status 0: it could draw
 
 Files are written when all are drawn, as .part, and then take their names; a signal comes before that or behind it. So
 whoever ends this program finds all of them or none.
 """
+import importlib.util
 import io
 import json
 import os
 import signal
 import sys
+
+if sys.argv[1:] == ["--check"]:
+    sys.exit(0 if importlib.util.find_spec("matplotlib") else 1)
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends it without a word, as it ends `weft eval`
 
@@ -51,7 +56,9 @@ def curves(axes, points, key, name):
                 highs.append(found["high"] - found["mean"])
         if xs:
             axes.errorbar(xs, ys, yerr=[lows, highs], capsize=3, label=NAMES[body], **STYLES[body])
-    bound = [(p["at"][key], p["bound"][name]) for p in points if p["bound"].get(name) is not None]
+    # Each body has its own headers, so its own bound; they are too near each other to be told apart here.
+    bounds = [(p["at"][key], next(iter(p["bodies"].values()))["bound"].get(name)) for p in points]
+    bound = [(x, y["mean"]) for x, y in bounds if y]
     if bound:
         axes.plot(*zip(*bound), label="bound", **BOUND)
 
@@ -117,8 +124,8 @@ def failure_plot(scenario, rows):
     figure, axes = plt.subplots(figsize=(6, 4))
     for p in points:
         for body, found in p["bodies"].items():
-            flows = found["gbps_over_time"]
-            length = min(max(map(len, flows)), 400)
+            flows = found.get("gbps_over_time", [])
+            length = min(max(map(len, flows), default=0), 400)
             total = [sum(f[i] for f in flows if i < len(f)) / 1000 for i in range(length)]
             faults = p["at"].get("faults", 1)
             axes.plot([(i + 0.5) * scenario["window_us"] for i in range(length)], total, color=STYLES[body]["color"],
@@ -140,7 +147,7 @@ def completion_plot(scenario, rows):
     lines = ["-", "--", "-.", ":", (0, (1, 4))]
     for number, p in enumerate(points):
         for body, found in p["bodies"].items():
-            times = sorted(found["completion_us"])
+            times = sorted(found.get("completion_us", []))
             if not times:
                 continue
             at = ", ".join(f"{k} {v:g}" for k, v in p["at"].items())
@@ -161,6 +168,7 @@ def drawn(data):
     """Contents of the plots, by name of file."""
     files = {}
     for scenario in data["scenarios"]:
+        before = len(files)
         for name, plot in PLOTS.items():
             figure = plot(scenario, data["rows"])
             if figure is None:
@@ -176,6 +184,9 @@ def drawn(data):
                 figure.savefig(content, format=kind, dpi=110, metadata={"Date": None} if kind == "svg" else None)
                 files[f"{scenario['name']}-{name}.{kind}"] = content.getvalue()
             plt.close(figure)
+        if len(files) == before:
+            print(f"weft eval: --plots: {scenario['name']}: nothing to draw: no sweep of loss or planes, no accounts over time "
+                  "(eval.window_us), fewer than 20 flows that are done", file=sys.stderr)
     return files
 
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft eval`: transports compared in scenarios.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -22,6 +24,7 @@
 #include "sw/tools/command_line.h"
 #include "sw/tools/commands.h"
 #include "tb/eval/report.h"
+#include "weft_version.h"
 #ifdef WEFT_MPI
 #include "tb/sim/mpi_ranks.h"
 #endif
@@ -39,12 +42,38 @@ struct Options {
   bool speed = false;
 };
 
+constexpr const char* kScript = WEFT_SOURCE_DIR "/sw/tools/eval_plots.py";
+
+std::atomic<bool> g_interrupted{false};  // by SIGINT, while runs go
+
+/// A place for a report: a file, or "-" for standard output, where the tables then do not go.
+class Report {
+ public:
+  static Result<Report> create(const char* flag, const std::string& path) {
+    Report r;
+    if (path == "-") return r;
+    auto file = OutputFile::create(flag, path);
+    if (!file.ok()) return file.status();
+    r.file_.emplace(file.take());
+    return r;
+  }
+  bool is_stdout() const { return !file_; }
+  Status write(const std::string& text) {
+    if (file_) return file_->write(text);
+    std::fputs(text.c_str(), stdout);  // who started us looks whether it took it
+    return {};
+  }
+
+ private:
+  std::optional<OutputFile> file_;
+};
+
 /// All that is wanted, read and found good; files are open on the rank that writes them.
 struct Work {
   std::vector<EvalConfig> configs;
   unsigned at_a_time = 1;
   Machine machine;
-  std::optional<OutputFile> json, csv;
+  std::optional<Report> json, csv;
 };
 
 int bad_input(const std::string& text) {
@@ -72,11 +101,19 @@ Result<std::vector<double>> list_of(const char* flag, const std::string& text, d
   return values;
 }
 
+// Ends as a program ends that knows no handler, so that a shell sees it.
+int interrupted() {
+  std::fflush(nullptr);
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);
+  return kFailed;
+}
+
 // Draws what a report says, and puts it beside the plots. The script is Python and looks for matplotlib
 // there. It ends when this program does: else it would write its files into a folder that nobody waits for
 // any more.
 int draw(const std::string& json, const std::string& folder) {
-  const std::string python = WEFT_VENV_PYTHON, script = WEFT_SOURCE_DIR "/sw/tools/eval_plots.py";
+  const std::string python = WEFT_VENV_PYTHON, script = kScript;
   const auto failed = [&](const std::string& what) {
     std::fprintf(stderr, "weft eval: --plots = %s: %s failed\n", folder.c_str(), what.c_str());
     return kFailed;
@@ -101,6 +138,24 @@ int draw(const std::string& json, const std::string& folder) {
     return failed(python + " " + script);
   if (WEXITSTATUS(status) == kBadInput) return kBadInput;  // told by the script
   return WEXITSTATUS(status) == 0 ? kOk : failed(python + " " + script);
+}
+
+// Whether what draws is there: `make eval` installs it, `make weft` does not.
+Status try_drawing(const std::string& folder) {
+  const std::string python = WEFT_VENV_PYTHON;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (const int nowhere = ::open("/dev/null", O_WRONLY); nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+    ::execl(python.c_str(), python.c_str(), kScript, "--check", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return {};
+  return Status::error(
+      fmt::format("--plots = {}: {} has no matplotlib: expected it there, `make eval` or "
+                  "`sw/tools/setup/setup.sh eval` installs it",
+                  folder, python));
 }
 
 // Whether the folder of the plots can be made and written. Until they are drawn it is not there.
@@ -134,8 +189,8 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
   } lists[] = {
       {"--loss", o.loss, over.loss, 0, kMostLoss, false, kLossRange},
       {"--planes", o.planes, over.planes, 1, 16, true, "integers from 1 to 16: 1,2,4"},
-      {"--paths", o.paths, over.paths, 1, 256, true, "integers from 1 to 256: 16,64"},
-      {"--size", o.size, over.bytes, 0, 2147483648.0, true, "bytes from 0 to 2^31: 65536,1000000"},
+      {"--paths", o.paths, over.paths, 1, kMostPaths, true, kPathsRange},
+      {"--size", o.size, over.bytes, 0, static_cast<double>(kMostBytes), true, kBytesRange},
   };
   for (const auto& l : lists) {
     if (!l.text) continue;
@@ -188,11 +243,16 @@ Result<Work> prepare(const Options& o, tb::Ranks* ranks) {
     work.configs.push_back(config.take());
   }
   if (ranks != nullptr && ranks->rank() != 0) return work;
-  if (Status s = check_places(o.scenarios, {{"--json", o.json}, {"--csv", o.csv}}); !s.ok()) return s;
+  const auto file = [](const std::optional<std::string>& path) { return path == "-" ? std::nullopt : path; };
+  if (Status s = check_places(o.scenarios, {{"--json", file(o.json)}, {"--csv", file(o.csv)}}); !s.ok())
+    return s;
+  if (o.json == "-" && o.csv == "-") return Status::error("--csv = -: expected another place than --json");
+  if (o.plots)
+    if (Status s = try_drawing(*o.plots); !s.ok()) return s;
   for (const auto& [flag, path, file] :
        {std::tuple{"--json", &o.json, &work.json}, std::tuple{"--csv", &o.csv, &work.csv}}) {
     if (!*path) continue;
-    auto created = OutputFile::create(flag, **path);
+    auto created = Report::create(flag, **path);
     if (!created.ok()) return created.status();
     file->emplace(created.take());
   }
@@ -214,23 +274,42 @@ int run(const Options& o, tb::Ranks* ranks, int argc, char** argv) {
   Work work = prepared.take();
 
   const bool terminal = first && isatty(STDERR_FILENO) != 0;
+  // Runs that have ended are not thrown away for those that have not. A second SIGINT ends it at once. Ranks
+  // are ended by their mpirun, all alike.
+  struct sigaction before {};
+  if (ranks == nullptr) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { g_interrupted = true; };
+    action.sa_flags = SA_RESETHAND;
+    ::sigaction(SIGINT, &action, &before);
+    work.machine.stop = &g_interrupted;
+  }
+  size_t ended = 0, wanted = 0;
   const auto results = run_all(
       std::move(work.configs), work.at_a_time,
       [&](size_t done, size_t all) {
+        ended = done;
+        wanted = all;
         if (terminal) std::fprintf(stderr, "\r\033[K%zu of %zu runs", done, all);
       },
       work.machine);
   if (terminal) std::fputs("\r\033[K", stderr);
+  if (ranks == nullptr) ::sigaction(SIGINT, &before, nullptr);
+  if (g_interrupted && results.empty()) return interrupted();
   const std::vector<double> peaks = peak_gib(ranks);
-  const std::string why = failure_of(results);
+  std::string why = failure_of(results);
   if (!first) return why.empty() ? kOk : kFailed;
+  if (g_interrupted)
+    why = fmt::format("interrupted: {} of {} runs ended{}", ended, wanted, why.empty() ? "" : "; " + why);
   const std::vector<Row> rows = rows_of(results, std::accumulate(peaks.begin(), peaks.end(), 0.0));
-  std::fputs(table_of(results, rows).c_str(), stdout);
-  if (o.speed) std::fputs(speed_of(results, peaks).c_str(), stdout);
+  std::FILE* const tables =
+      (work.json && work.json->is_stdout()) || (work.csv && work.csv->is_stdout()) ? stderr : stdout;
+  std::fputs(table_of(results, rows).c_str(), tables);
+  if (o.speed) std::fputs(speed_of(results, peaks).c_str(), tables);
 
   std::string command = "weft";
   for (int i = 0; i < argc; ++i) command += std::string(" ") + argv[i];
-  const std::string text = json_of(results, rows, command);
+  const std::string text = json_of(results, rows, {command, kVersion, why});
   if (work.json)
     if (Status s = work.json->write(text); !s.ok()) return bad_input(s.text());
   if (work.csv)
@@ -240,10 +319,10 @@ int run(const Options& o, tb::Ranks* ranks, int argc, char** argv) {
     if (const int end = draw(text, *o.plots); end != kOk) return end;
   }
   if (!why.empty()) {
-    std::printf("FAILED: %s\nrerun: %s\n", why.c_str(), command.c_str());
-    return kFailed;
+    std::fprintf(tables, "FAILED: %s\nrerun: %s\n", why.c_str(), escaped(command).c_str());
+    return g_interrupted ? interrupted() : kFailed;
   }
-  std::printf("ok\n");
+  std::fprintf(tables, "ok\n");
   return kOk;
 }
 
@@ -262,14 +341,16 @@ int eval_command(int argc, char** argv) {
   app.add_option("--loss", o.loss, "probabilities that a frame is lost at the receiving port");
   app.add_option("--seed", o.seed, "seeds; same seed, same bits");
   app.add_option("--planes", o.planes, "planes of the fabric, one port each");
-  app.add_option("--paths", o.paths, "paths of a Weft connection at each port");
-  app.add_option("--size", o.size, "bytes of a flow or message");
+  app.add_option("--paths", o.paths, "paths of a Weft connection at each port, 1 to 64");
+  app.add_option("--size", o.size, "bytes of a flow or message, to 2^40");
   app.add_option("--body", o.body, "some of weft, rocev2, rocev2_pfc");
   app.add_option("--threads", o.threads, "runs at a time; does not change results");
   app.add_option("--sim-threads", o.sim_threads, "threads of each run; does not change results");
-  app.add_option("--json", o.json, "all figures (JSON)");
-  app.add_option("--csv", o.csv, "all figures, a line each (CSV)");
-  app.add_option("--plots", o.plots, "folder for PNG and SVG plots, and the figures they show");
+  app.add_option("--json", o.json, "all figures (JSON); - is standard output");
+  app.add_option("--csv", o.csv, "all figures, a line each (CSV); - is standard output");
+  app.add_option(
+      "--plots", o.plots,
+      "folder for PNG and SVG plots, and the figures they show (needs matplotlib: make eval installs it)");
   app.add_flag("--speed", o.speed, "also tell hosts, events a second and peak memory");
   if (const int end = parse(app, "weft eval", argc, argv); end >= 0) return end;
 #ifdef WEFT_MPI

@@ -10,9 +10,11 @@
 //        | on_frame()                       | next(), when the port is free
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tb/eval/flow.h"
+#include "tb/fabric/fabric.h"
 #include "tb/sim/frame.h"
 #include "tb/sim/status.h"
 
@@ -22,10 +24,20 @@ namespace weft::eval {
 struct PacketSize {
   uint32_t payload = 4086;
   uint32_t overhead = 64;
-  uint32_t wire(uint32_t bytes) const { return bytes + overhead; }
+  bool padded = false;  // payload is filled up to words of 4 bytes
+  uint32_t wire(uint32_t bytes) const {
+    constexpr uint32_t kLeast = tb::kMinFrameBytes + tb::kWireOverheadBytes;
+    return std::max((padded ? (bytes + 3) & ~3u : bytes) + overhead, kLeast);
+  }
   uint64_t packets(uint64_t bytes) const { return bytes == 0 ? 1 : (bytes + payload - 1) / payload; }
+  /// Payload of the last packet of a message, which is the only one that may not be full.
+  uint32_t rest(uint64_t bytes) const {
+    return bytes == 0 ? 0 : static_cast<uint32_t>((bytes - 1) % payload) + 1;
+  }
   /// A whole message.
-  uint64_t wire_bytes(uint64_t bytes) const { return bytes + packets(bytes) * overhead; }
+  uint64_t wire_bytes(uint64_t bytes) const {
+    return (packets(bytes) - 1) * wire(payload) + wire(rest(bytes));
+  }
 };
 
 /// Called from inside start(), on_frame() and on_timer() of a body.
@@ -47,6 +59,7 @@ struct BodyCounts {
   uint64_t resent = 0;
   // Resends of packets that the network had not lost, told where one of the two copies is dropped: Weft's
   // receiver drops the original, late and settled as lost; RoCEv2's the resend, for it has the original.
+  // Copies that the network made are nobody's resends.
   uint64_t needless = 0;
   uint64_t discarded = 0;  // intact data that the receiver did not take
   uint64_t acks_sent = 0;

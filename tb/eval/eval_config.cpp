@@ -8,8 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "sw/ref/endpoint.h"
 #include "tb/fabric/fabric.h"
 #include "tb/sim/toml_file.h"
+#include "weft_wire.h"
 
 namespace weft::eval {
 
@@ -20,9 +22,8 @@ using tb::TomlTable;
 
 namespace {
 
-constexpr double kMaxUs = 60e6;
+constexpr double kMaxUs = 3600e6;
 constexpr double kLeastWindowUs = 0.1;
-constexpr uint64_t kMostBytes = uint64_t{1} << 31;
 
 constexpr const char* kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
@@ -35,9 +36,9 @@ struct Sweepable {
 constexpr Sweepable kSweepable[] = {
     {"loss", 0, kMostLoss, false, kLossRange},
     {"planes", 1, 16, true, "integers from 1 to 16"},
-    {"paths", 1, 256, true, "integers from 1 to 256"},
+    {"paths", 1, kMostPaths, true, kPathsRange},
     {"fan_in", 1, 65535, true, "integers from 1 to 65535"},
-    {"bytes", 0, static_cast<double>(kMostBytes), true, "integers from 0 to 2^31"},
+    {"bytes", 0, static_cast<double>(kMostBytes), true, kBytesRange},
     {"slow_core_links", 0, 65536, true, "integers from 0 to 65536"},
     {"faults", 0, 1, true, "0: without the down times of the file, 1: with them"},
 };
@@ -54,11 +55,15 @@ bool need(TomlTable& t, const char* key, const char* what) {
   return false;
 }
 
-void read_packet(TomlTable t, PacketSize& p) {
+void read_packet(TomlTable t, PacketSize& p, bool& own) {
   need(t, "payload", "bytes of payload in a full packet");
   need(t, "overhead", "bytes of a packet on the wire beyond its payload");
-  t.integer("payload", p.payload, 64u, 9000u);
+  t.integer("payload", p.payload, 64u, wire::kMaxPayload);
   t.integer("overhead", p.overhead, 24u, 512u);
+  std::string text = "own";
+  if (t.text("charge", text) && text != "own" && text != "same")
+    t.error("charge", "own (each body's headers) or same (packet.overhead for every body)");
+  own = text == "own";
 }
 
 void read_flow(TomlTable t, FlowSpec& f) {
@@ -124,7 +129,7 @@ void read_traffic(TomlTable t, Workload& w) {
 }
 
 void read_weft(TomlTable t, ref::Config& c) {
-  t.integer("paths", c.paths, 1u, 256u);
+  t.integer("paths", c.paths, 1u, kMostPaths);
   t.integer("distance", c.distance, 0u, 128u);
   t.boolean("share", c.tuning.share);
   t.boolean("pacer", c.tuning.pacer);
@@ -147,33 +152,13 @@ void read_roce(TomlTable t, RoceConfig& c) {
 constexpr const char* kOfFlows[] = {"mean_us", "p50_us", "p99_us",         "max_us",   "first_us",
                                     "last_us", "gbps",   "total_gbps",     "line_pct", "jain_1",
                                     "jain_2",  "jain_3", "jain_min_from_2"};
-constexpr const char* kOfRuns[] = {"unfinished",
-                                   "groups_apart_pct",
-                                   "last_us",
-                                   "recovery_us",
-                                   "data",
-                                   "resent",
-                                   "needless",
-                                   "needless_pct",
-                                   "discarded",
-                                   "acks",
-                                   "others",
-                                   "timeouts",
-                                   "drop_queue",
-                                   "drop_loss",
-                                   "drop_down",
-                                   "paths_failed",
-                                   "ce_marked",
-                                   "events",
-                                   "cost_us",
-                                   "retained_pct",
-                                   "linear_pct",
-                                   "of_bound_pct",
-                                   "above_bound_ns",
-                                   "victim_of_solo_pct",
-                                   "rss_gib",
-                                   "mevents_per_s",
-                                   "host_state_bytes"};
+constexpr const char* kOfRuns[] = {
+    "unfinished",   "groups_apart_pct", "last_us",          "recovery_us",    "data",
+    "resent",       "needless",         "needless_pct",     "discarded",      "acks",
+    "others",       "timeouts",         "drop_queue",       "drop_loss",      "drop_down",
+    "paths_failed", "ce_marked",        "rate_recovery_us", "events",         "cost_us",
+    "retained_pct", "linear_pct",       "of_bound_pct",     "above_bound_ns", "victim_of_solo_pct",
+    "rss_gib",      "mevents_per_s",    "host_state_bytes"};
 
 bool is_metric(const std::string& name, const Workload& traffic) {
   const auto among = [](const auto& list, const std::string& n) {
@@ -194,9 +179,13 @@ void read_goal(TomlTable t, const EvalConfig& config, Goal& g) {
   if (t.text("metric", g.metric) && !is_metric(g.metric, config.base.traffic))
     t.error("metric", "a figure of docs/eval_scenarios.md, behind its group and a dot if flows have groups");
   t.text("unit", g.unit);
-  const bool least = t.number("at_least", g.value, -1e18, 1e18), most = t.has("at_most");
-  t.number("at_most", g.value, -1e18, 1e18);
-  if (least == most) t.error(least ? "at_most" : "at_least", "one of at_least and at_most");
+  double goal = 0;
+  const bool least = t.number("at_least", goal, -1e18, 1e18), most = t.has("at_most");
+  t.number("at_most", goal, -1e18, 1e18);
+  if (least && most) t.error("at_most", "one of at_least and at_most");
+  if (!least && !most && !t.has("uet_htsim"))
+    t.error("at_least", "at_least or at_most, or uet_htsim to stand beside");
+  if (least || most) g.value = goal;
   g.at_least = least;
   for (const auto& [key, values] : config.sweep) {
     double v = 0;
@@ -236,6 +225,11 @@ Status check(const EvalConfig& c) {
   };
   for (const Point& point : points_of(c)) {
     const Setting s = at_point(c, point);
+    for (size_t i = 0; i < s.traffic.flow.size(); ++i)
+      if (const double us = s.traffic.flow[i].start_us; us * 1e6 >= static_cast<double>(s.limit))
+        return bad(
+            fmt::format("traffic.flow[{}].start_us", i), us,
+            fmt::format("below eval.limit_us = {}, or it never starts", static_cast<double>(s.limit) / 1e6));
     if (Status status = check_scenario(s.scenario); !status.ok()) return status;
     const uint64_t frame = s.packet.wire(s.packet.payload) - tb::kWireOverheadBytes + tb::kFcsBytes;
     if (Status status =
@@ -247,6 +241,19 @@ Status check(const EvalConfig& c) {
     if (s.weft.paths * s.scenario.planes > 256)
       return bad("weft.paths", s.weft.paths,
                  fmt::format("at most 256 / cluster.planes = {}", 256 / s.scenario.planes));
+    for (uint32_t host = 0; host < s.scenario.nodes; ++host)
+      if (ref::Config e = endpoint_config(s, host); !ref::Endpoint::possible(e))
+        return bad("weft", fmt::format("{} Gb/s at host {}", e.line_mbps / 1000.0, host),
+                   "what the reference endpoint can be (sw/ref/config.h)");
+    if (std::count(c.bodies.begin(), c.bodies.end(), BodyKind::kRocePfc) != 0) {
+      const int64_t most =
+          tb::pfc_most_xoff(s.scenario, charge_of(s, BodyKind::kRocePfc).data.wire(s.packet.payload));
+      if (static_cast<int64_t>(s.scenario.fabric.pfc_xoff_bytes) > most)
+        return bad("fabric.pfc_xoff_bytes", s.scenario.fabric.pfc_xoff_bytes,
+                   fmt::format("at most {}, so that fabric.queue_bytes = {} holds what all inputs may send "
+                               "(docs/simulation.md, Flow control)",
+                               std::max<int64_t>(most, 0), s.scenario.fabric.queue_bytes));
+    }
     const uint64_t have = machine_bytes(), want = memory_of(s);
     if (want > have)
       return bad("cluster.nodes", s.scenario.nodes,
@@ -311,12 +318,24 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
     }
     c.bodies.push_back(body.value());
   }
+  names.clear();
+  t.texts("may_stall", names);
+  for (const std::string& n : names) {
+    auto body = parse_body(n);
+    if (!body.ok()) {
+      t.error("may_stall", "some of " + body.error());
+      break;
+    }
+    c.may_stall.push_back(body.value());
+  }
   std::vector<int64_t> seeds;
   t.integers("seeds", seeds, 0, INT64_MAX, "seeds from 0");
   if (given_twice(seeds)) t.error("seeds", "each seed once");
   c.seeds.assign(seeds.begin(), seeds.end());
   if (c.seeds.empty()) t.error("seeds", "at least one seed");
   if (c.bodies.empty()) t.error("bodies", "at least one body");
+  c.few_seeds = static_cast<uint32_t>(c.seeds.size());
+  t.integer("few_seeds", c.few_seeds, 1u, 1'000'000u);
   double us = 0;
   if (t.number("limit_us", us, 1, kMaxUs)) base.limit = static_cast<Ps>(std::llround(us * 1e6));
   us = 0;
@@ -330,7 +349,7 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   c.measure_time = measure == "time";
   t.boolean("quick", c.quick);
 
-  read_packet(file.root().table("packet"), base.packet);
+  read_packet(file.root().table("packet"), base.packet, base.own_overhead);
   read_traffic(file.root().table("traffic"), base.traffic);
   read_weft(file.root().table("weft"), base.weft);
   read_roce(file.root().table("roce"), base.roce);
@@ -349,10 +368,64 @@ Result<EvalConfig> load_eval(const std::string& path, const Overrides& overrides
   replace(c, "planes", overrides.planes);
   replace(c, "paths", overrides.paths);
   replace(c, "bytes", overrides.bytes);
-  if (overrides.seeds) c.seeds = *overrides.seeds;
+  if (overrides.seeds) {
+    c.seeds = *overrides.seeds;
+    c.few_seeds = static_cast<uint32_t>(c.seeds.size());
+  }
   if (overrides.bodies) c.bodies = *overrides.bodies;
   if (Status status = check(c); !status.ok()) return status;
   return c;
+}
+
+ref::Config endpoint_config(const Setting& s, uint32_t host) {
+  ref::Config c = s.weft;
+  c.ports = s.scenario.planes;
+  c.line_mbps = static_cast<uint32_t>(tb::to_mbps(tb::host_rate_gbps(s.scenario, host)));
+  c.mtu = s.packet.payload;
+  if (!s.own_overhead) c.overhead = s.packet.overhead;
+  c.payload = false;
+  return c;
+}
+
+Charge charge_of(const Setting& s, BodyKind body) {
+  const bool weft = body == BodyKind::kWeft;
+  const size_t ack = weft ? wire::kHdrAckBytes + wire::kIcrcBytes : kRoceAckBytes;
+  Charge c{s.packet, tb::kWireOverheadBytes + static_cast<uint32_t>(ack)};
+  if (!s.own_overhead) return c;
+  const size_t headers = weft ? wire::kHdrDataBytes + wire::kIcrcBytes : kRoceDataBytes;
+  c.data.overhead = tb::kWireOverheadBytes + static_cast<uint32_t>(headers);
+  c.data.padded = true;
+  return c;
+}
+
+namespace {
+
+// Points of a sweep that figures are compared with: no loss, one plane, no faults, one sender.
+bool compared_with(const Point& point, const Point& of) {
+  for (size_t i = 0; i < point.size(); ++i) {
+    const auto& [key, v] = point[i];
+    if (v == of[i].second) continue;
+    const bool base =
+        key == "planes" || key == "fan_in" ? v == 1 : (key == "loss" || key == "faults") && v == 0;
+    if (!base) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t seeds_at(const EvalConfig& c, const Point& point, BodyKind body) {
+  const size_t few = std::min<size_t>(c.few_seeds, c.seeds.size());
+  if (body != BodyKind::kWeft) return few;
+  for (const Goal& g : c.goals) {
+    if (!g.value) continue;
+    Point at = point;  // the point of the goal that differs least from this one
+    for (auto& [key, v] : at)
+      for (const auto& [k, wanted] : g.where)
+        if (k == key) v = wanted;
+    if (compared_with(point, at)) return c.seeds.size();
+  }
+  return few;
 }
 
 std::vector<Point> points_of(const EvalConfig& c) {
@@ -388,6 +461,19 @@ Setting at_point(const EvalConfig& c, const Point& point) {
   return s;
 }
 
+namespace {
+
+// Of all flows; the account of what is placed has a bit for each packet.
+uint64_t flows_bytes(const Workload& w, uint32_t planes, uint64_t flows) {
+  if (w.pattern != Pattern::kFlows)
+    return std::max(w.bytes, w.answer_bytes) * (w.per_plane ? planes : 1) * flows + w.victim_bytes;
+  uint64_t sum = 0;
+  for (const FlowSpec& f : w.flow) sum += f.bytes * f.count;
+  return sum;
+}
+
+}  // namespace
+
 uint64_t memory_of(const Setting& s) {
   // A frame in the pool is 320 bytes; no link and no queue holds more packets than its bytes allow.
   const uint64_t hosts = s.scenario.nodes, links = hosts * s.scenario.planes * 6;
@@ -412,7 +498,8 @@ uint64_t memory_of(const Setting& s) {
   if (w.pattern == Pattern::kFlows) pairs = w.flow.size();
   const uint64_t state =
       uint64_t{s.weft.paths} * s.scenario.planes * 256 + 4096;  // of a connection, each end
-  return links * packets_queued * 320 + pairs * 2 * state + flows * 128;
+  const uint64_t placed = flows_bytes(w, s.scenario.planes, flows) / s.packet.payload / 8;
+  return links * packets_queued * 320 + pairs * 2 * state + flows * 128 + placed;
 }
 
 }  // namespace weft::eval

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an evaluation moves: flows, and what became of each. All flows of a run are known before it starts;
-// when one starts may depend on others, but only on what its own source host sees.
+// when one starts may depend on others, on what its own source host sees or is told.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,8 @@ struct Flow {
   Ps not_before = 0;
   // Starts when the source host has seen both: a flow it sent complete, a flow it gets delivered.
   uint32_t after_sent = kNoFlow, after_got = kNoFlow;
+  // Starts when another host has sent that flow complete: the news takes one latency of a link.
+  uint32_t after_told = kNoFlow;
   bool queued = false;  // one of the source's queue: so many run at a time, oldest first
 };
 

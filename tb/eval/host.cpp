@@ -8,19 +8,22 @@
 
 namespace weft::eval {
 
-Host::Host(uint16_t self, Flows& flows, Ps window)
-    : FabricHost(Runs::kOnEvents), self_(self), flows_(flows), window_(window) {
+Host::Host(uint16_t self, Flows& flows, Ps window, Ps news)
+    : FabricHost(Runs::kOnEvents), self_(self), flows_(flows), window_(window), news_(news) {
   for (const Flow& f : flows.list) {
+    if (f.after_told != kNoFlow && flows.list[f.after_told].src == self)
+      told_.push_back({f.after_told, f.id});
     unfinished_ += (f.src == self) + (f.dst == self);
     if (f.src != self) continue;
     for (uint32_t other : {f.after_sent, f.after_got})
       if (other != kNoFlow) waiters_.push_back({other, f.id});
     if (f.queued)
       queue_.push_back(f.id);
-    else if (f.after_sent == kNoFlow && f.after_got == kNoFlow)
+    else if (f.after_sent == kNoFlow && f.after_got == kNoFlow && f.after_told == kNoFlow)
       timed_.push_back(f.id);
   }
   std::sort(waiters_.begin(), waiters_.end());
+  std::sort(told_.begin(), told_.end());
   std::stable_sort(timed_.begin(), timed_.end(), [&](uint32_t a, uint32_t b) {
     return flows.list[a].not_before < flows.list[b].not_before;
   });
@@ -137,6 +140,9 @@ void Host::completed(Ps now, uint32_t flow) {
     fill_queue();
   }
   release(flow);
+  for (auto w = std::lower_bound(told_.begin(), told_.end(), Waiter{flow, 0});
+       w != told_.end() && w->for_flow == flow; ++w)
+    note(flows_.list[w->flow].src, now + news_, w->flow);
 }
 
 }  // namespace weft::eval

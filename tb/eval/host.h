@@ -15,8 +15,9 @@ namespace weft::eval {
 
 class Host final : public tb::FabricHost, private Events {
  public:
-  /// `window` > 0: bytes placed are also counted for each such stretch of time.
-  Host(uint16_t self, Flows& flows, Ps window);
+  /// `window` > 0: bytes placed are also counted for each such stretch of time. `news`: how long a host takes
+  /// to tell another, at least the kernel's lookahead.
+  Host(uint16_t self, Flows& flows, Ps window, Ps news);
   /// Makes the body's Events reachable before the body exists.
   Events& events() { return *this; }
   void use(std::unique_ptr<Body> body) { body_ = std::move(body); }
@@ -35,6 +36,10 @@ class Host final : public tb::FabricHost, private Events {
   void on_frame(uint32_t port, Ps now, tb::FrameRef frame) override;
   void on_timer(Ps now, uint32_t tag) override;
   void on_pause(uint32_t, Ps now) override { serve(now); }
+  void on_note(Ps now, uint32_t flow) override {
+    to_start_.push_back(flow);
+    go_on(now);
+  }
   void placed(Ps now, uint32_t flow, uint32_t bytes) override;
   void delivered(Ps now, uint32_t flow) override;
   void completed(Ps now, uint32_t flow) override;
@@ -56,7 +61,7 @@ class Host final : public tb::FabricHost, private Events {
 
   const uint16_t self_;
   Flows& flows_;
-  const Ps window_;
+  const Ps window_, news_;
   std::unique_ptr<Body> body_;
 
   std::vector<uint32_t> timed_;  // flows that start by the clock, soonest first
@@ -65,6 +70,7 @@ class Host final : public tb::FabricHost, private Events {
   size_t next_queued_ = 0;
   uint32_t running_ = 0;            // of those
   std::vector<Waiter> waiters_;     // sorted
+  std::vector<Waiter> told_;        // of other hosts, for flows of this one; sorted
   std::vector<uint32_t> to_start_;  // told by the body's own call, so started behind it
   uint32_t unfinished_ = 0;
 

@@ -25,34 +25,35 @@ struct Job {
   size_t config, point, body, seed;
 };
 
-// Of an ack in the bound: the smallest that either body sends.
-constexpr uint32_t kAckWire = kRoceAckBytes + 24;
-
-Metrics bound_of(const EvalConfig& c, const Point& point) {
-  const Setting s = at_point(c, point);
-  Ideal sum;
-  for (uint64_t seed : c.seeds) {
-    const Flows flows = make_flows(s.traffic, s.scenario.nodes, s.scenario.planes, seed);
-    const Ideal one = ideal(s.scenario, flows, s.packet, kAckWire);
-    sum.mean_us += one.mean_us;
-    sum.max_us += one.max_us;
-    sum.gbps += one.gbps;
-  }
-  const auto n = static_cast<double>(c.seeds.size());
-  return {{"mean_us", sum.mean_us / n},
-          {"max_us", sum.max_us / n},
-          {"last_us", sum.max_us / n},
-          {"gbps", sum.gbps / n},
+Metrics bound_of(const Setting& s, BodyKind body, uint64_t seed) {
+  const Flows flows = make_flows(s.traffic, s.scenario.nodes, s.scenario.planes, seed);
+  const Ideal ideal_run = ideal(s.scenario, flows, charge_of(s, body), s.packet);
+  return {{"mean_us", ideal_run.mean_us},
+          {"max_us", ideal_run.max_us},
+          {"last_us", ideal_run.last_us},
+          {"gbps", ideal_run.gbps},
           {"jain_1", 1},
           {"jain_2", 1},
           {"jain_3", 1},
           {"jain_min_from_2", 1}};
 }
 
-double mean_of(const std::vector<std::pair<std::string, Spread>>& metrics, const std::string& name) {
+Spread spread_of(const std::vector<std::pair<std::string, Spread>>& metrics, const std::string& name) {
   for (const auto& [n, s] : metrics)
-    if (n == name) return s.mean;
-  return kUnknown;
+    if (n == name) return s;
+  return {kUnknown, kUnknown, kUnknown};
+}
+
+double mean_of(const std::vector<std::pair<std::string, Spread>>& metrics, const std::string& name) {
+  return spread_of(metrics, name).mean;
+}
+
+// Text of a cell of a CSV file.
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
 }
 
 // The same point with `key` at another value; null when the sweep does not have it.
@@ -77,14 +78,24 @@ double swept_value(const Point& point, const std::string& key) {
   return kUnknown;
 }
 
-// What a body's metrics at a point say beside those at another point of the sweep, and beside the bound.
-// `get` reads a metric of the same body at a point.
-template <class Get>
-std::vector<std::pair<std::string, double>> compared(const ScenarioResult& r, const PointResult& p,
-                                                     Get&& get) {
-  std::vector<std::pair<std::string, double>> out;
+const BodyResult* find_body(const PointResult& p, BodyKind kind) {
+  for (const BodyResult& b : p.bodies)
+    if (b.body == kind) return &b;
+  return nullptr;
+}
+
+// What a body's figures with a seed say beside those at other points of the sweep, and beside the bound. `of`
+// chooses the figures of a run, or of its bound.
+template <class Of>
+Metrics compared(const ScenarioResult& r, const PointResult& p, const BodyResult& b, size_t seed, Of&& of) {
+  Metrics out;
   const bool time = r.config.measure_time;
   const char* const main = time ? "last_us" : "gbps";
+  const auto get = [&](const PointResult& at, const std::string& name) {
+    const BodyResult* same = find_body(at, b.body);
+    return same != nullptr && seed < same->runs.size() && same->runs[seed].ran ? value_of(of(*same), name)
+                                                                               : kUnknown;
+  };
   const auto add = [&](const char* name, double v) {
     if (std::isfinite(v)) out.emplace_back(name, v);
   };
@@ -96,34 +107,49 @@ std::vector<std::pair<std::string, double>> compared(const ScenarioResult& r, co
     add("cost_us", get(p, "mean_us") - get(*healthy, "mean_us"));
   if (const PointResult* alone = sibling(r, p.point, "fan_in", 1); alone)
     add("victim_of_solo_pct", 100 * get(*alone, "victim.mean_us") / get(p, "victim.mean_us"));
-  add("of_bound_pct",
-      time ? 100 * value_of(p.bound, main) / get(p, main) : 100 * get(p, main) / value_of(p.bound, main));
-  add("above_bound_ns", 1000 * (get(p, "mean_us") - value_of(p.bound, "mean_us")));
+  const double bound = value_of(b.bounds[seed], main);
+  add("of_bound_pct", time ? 100 * bound / get(p, main) : 100 * get(p, main) / bound);
+  add("above_bound_ns", 1000 * (get(p, "mean_us") - value_of(b.bounds[seed], "mean_us")));
   return out;
 }
 
-void aggregate(BodyResult& b) {
-  std::vector<std::string> names;
-  for (const RunResult& run : b.runs)
-    for (const auto& [name, value] : run.metrics)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  for (const std::string& name : names) {
-    Spread s{0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
-    size_t n = 0;
-    for (const RunResult& run : b.runs) {
-      const double v = value_of(run.metrics, name);
-      if (std::isnan(v)) continue;
-      s.mean += v;
+// Of what every one of them tells: a mean over those that finished, or that recovered, would flatter.
+std::vector<std::pair<std::string, Spread>> spreads(const std::vector<const Metrics*>& all) {
+  std::vector<std::pair<std::string, Spread>> out;
+  if (all.empty()) return out;
+  for (const auto& [name, first] : *all[0]) {
+    Spread s{0, first, first};
+    for (const Metrics* m : all) {
+      const double v = value_of(*m, name);
+      s.mean += v / static_cast<double>(all.size());
       s.low = std::min(s.low, v);
       s.high = std::max(s.high, v);
-      ++n;
     }
-    s.mean /= static_cast<double>(n);
-    // A mean over those that finished would flatter.
-    const bool whole = mean_of(b.metrics, "unfinished") == 0 || name == "unfinished";
-    const bool of_flows = name.find("_us") != std::string::npos || name.find("gbps") != std::string::npos;
-    if (whole || !of_flows) b.metrics.emplace_back(name, s);
+    if (std::isfinite(s.mean)) out.emplace_back(name, s);
   }
+  return out;
+}
+
+void aggregate(const ScenarioResult& r, BodyResult& b) {
+  std::vector<const Metrics*> metrics, bounds;
+  for (size_t i = 0; i < b.runs.size(); ++i) {
+    const RunResult& run = b.runs[i];
+    if (!run.ran) continue;
+    metrics.push_back(&run.metrics);
+    bounds.push_back(&b.bounds[i]);
+    if (!b.reason.empty()) continue;
+    if (!run.status.ok()) {
+      b.reason = fmt::format("seed {}: {}", r.config.seeds[i], run.status.text());
+    } else if (const double undone = value_of(run.metrics, "unfinished"); undone != 0) {
+      b.stalled = true;
+      b.reason = fmt::format("seed {}: {:.0f} flows not done by eval.limit_us = {}", r.config.seeds[i],
+                             undone, static_cast<double>(r.config.base.limit) / 1e6);
+    }
+  }
+  b.bound = spreads(bounds);
+  b.metrics = spreads(metrics);
+  if (b.reason.empty()) return;
+  std::erase_if(b.metrics, [](const auto& m) { return m.first != "unfinished"; });
 }
 
 std::string shown(double v) {
@@ -142,14 +168,12 @@ std::string text_of(const Point& point) {
   return out;
 }
 
-const BodyResult* find_body(const PointResult& p, BodyKind kind) {
-  for (const BodyResult& b : p.bodies)
-    if (b.body == kind) return &b;
-  return nullptr;
-}
-
 Json number(double v) {
   return std::isfinite(v) ? Json(v) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 double cpu_of(const BodyResult& b) {
@@ -159,6 +183,21 @@ double cpu_of(const BodyResult& b) {
 }
 
 }  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (c < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", c);
+    else if (c1)  // U+0080 .. U+009f
+      out += fmt::format("\\u00{:02x}", static_cast<unsigned char>(text[++i]));
+    else
+      out += text[i];
+  }
+  return out;
+}
 
 std::vector<double> peak_gib(tb::Ranks* ranks) {
   struct rusage usage {};
@@ -183,8 +222,11 @@ std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at
       PointResult& p = r.points.emplace_back();
       p.point = point;
       for (BodyKind body : r.config.bodies) {
-        p.bodies.push_back({body, std::vector<RunResult>(r.config.seeds.size()), {}});
-        for (size_t seed = 0; seed < r.config.seeds.size(); ++seed)
+        BodyResult& b = p.bodies.emplace_back();
+        b.body = body;
+        b.runs.resize(seeds_at(r.config, point, body));
+        b.bounds.resize(b.runs.size());
+        for (size_t seed = 0; seed < b.runs.size(); ++seed)
           jobs.push_back({results.size() - 1, r.points.size() - 1, p.bodies.size() - 1, seed});
       }
     }
@@ -194,11 +236,15 @@ std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at
   std::mutex telling;
   const auto work = [&] {
     for (size_t i = next++; i < jobs.size(); i = next++) {
+      if (machine.stop != nullptr && machine.stop->load(std::memory_order_relaxed)) return;
       const Job& j = jobs[i];
       ScenarioResult& r = results[j.config];
       PointResult& p = r.points[j.point];
-      p.bodies[j.body].runs[j.seed] =
-          run_one(at_point(r.config, p.point), p.bodies[j.body].body, r.config.seeds[j.seed], machine);
+      BodyResult& b = p.bodies[j.body];
+      const Setting setting = at_point(r.config, p.point);
+      b.runs[j.seed] = run_one(setting, b.body, r.config.seeds[j.seed], machine);
+      if (!b.runs[j.seed].ran) return;
+      b.bounds[j.seed] = bound_of(setting, b.body, r.config.seeds[j.seed]);
       std::lock_guard lock(telling);
       progress(++done, jobs.size());
     }
@@ -208,26 +254,32 @@ std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at
   work();
   for (std::thread& t : others) t.join();
 
+  const auto append = [](Metrics& to, const Metrics& more) { to.insert(to.end(), more.begin(), more.end()); };
   for (ScenarioResult& r : results) {
+    // Figures of other points are read, so nothing is added before all are compared.
+    std::vector<std::pair<Metrics*, Metrics>> added;
+    for (PointResult& p : r.points)
+      for (BodyResult& b : p.bodies)
+        for (size_t i = 0; i < b.runs.size(); ++i) {
+          if (!b.runs[i].ran) continue;
+          added.emplace_back(&b.runs[i].metrics,
+                             compared(r, p, b, i, [&](const BodyResult& at) -> const Metrics& {
+                               return at.runs[i].metrics;
+                             }));
+          added.emplace_back(&b.bounds[i], compared(r, p, b, i, [&](const BodyResult& at) -> const Metrics& {
+            return at.bounds[i];
+          }));
+        }
+    for (auto& [to, more] : added) append(*to, more);
     for (PointResult& p : r.points) {
-      p.bound = bound_of(r.config, p.point);
-      for (BodyResult& b : p.bodies) aggregate(b);
+      for (BodyResult& b : p.bodies) aggregate(r, b);
+      std::erase_if(p.bodies, [](const BodyResult& b) {
+        return std::none_of(b.runs.begin(), b.runs.end(), [](const RunResult& run) { return run.ran; });
+      });
     }
-    std::vector<Metrics> of_bound;
-    for (PointResult& p : r.points) {
-      for (BodyResult& b : p.bodies) {
-        const auto get = [&](const PointResult& at, const std::string& name) {
-          const BodyResult* same = find_body(at, b.body);
-          return same ? mean_of(same->metrics, name) : kUnknown;
-        };
-        for (const auto& [name, v] : compared(r, p, get)) b.metrics.emplace_back(name, Spread{v, v, v});
-      }
-      of_bound.push_back(compared(
-          r, p, [](const PointResult& at, const std::string& name) { return value_of(at.bound, name); }));
-    }
-    for (size_t i = 0; i < r.points.size(); ++i)
-      r.points[i].bound.insert(r.points[i].bound.end(), of_bound[i].begin(), of_bound[i].end());
+    std::erase_if(r.points, [](const PointResult& p) { return p.bodies.empty(); });
   }
+  std::erase_if(results, [](const ScenarioResult& r) { return r.points.empty(); });
   return results;
 }
 
@@ -235,37 +287,47 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results, double rss_
   std::vector<Row> rows;
   for (const ScenarioResult& r : results) {
     for (const Goal& g : r.config.goals) {
-      Row row{r.config.base.scenario.name,
-              g.row,
-              g.unit,
-              kUnknown,
-              kUnknown,
-              kUnknown,
-              g.uet.value_or(kUnknown),
-              kUnknown,
-              g.value,
-              g.at_least,
-              false,
-              false,
-              g.uet_source};
+      Row row;
+      row.scenario = r.config.base.scenario.name;
+      row.name = g.row;
+      row.unit = g.unit;
+      row.uet_htsim = g.uet.value_or(kUnknown);
+      row.uet_source = g.uet_source;
+      row.goal = g.value.value_or(kUnknown);
+      row.at_least = g.at_least;
+      row.bound = row.rocev2 = row.rocev2_pfc = kUnknown;
+      row.value = {kUnknown, kUnknown, kUnknown};
       for (const PointResult& p : r.points) {
         const bool here = std::all_of(g.where.begin(), g.where.end(), [&](const auto& w) {
           return swept_value(p.point, w.first) == w.second;
         });
         if (!here) continue;
-        row.bound = g.bound.value_or(value_of(p.bound, g.metric));
         for (const BodyResult& b : p.bodies) {
-          double v = mean_of(b.metrics, g.metric);
-          if (g.metric == "rss_gib") v = rss_gib;
-          if (g.metric == "mevents_per_s") v = mean_of(b.metrics, "events") * b.runs.size() / cpu_of(b) / 1e6;
-          (b.body == BodyKind::kWeft   ? row.value
-           : b.body == BodyKind::kRoce ? row.rocev2
-                                       : row.rocev2_pfc) = v;
+          Spread v = spread_of(b.metrics, g.metric);
+          const double n = static_cast<double>(
+              std::count_if(b.runs.begin(), b.runs.end(), [](const RunResult& run) { return run.ran; }));
+          if (g.metric == "rss_gib") v = {rss_gib, rss_gib, rss_gib};
+          if (g.metric == "mevents_per_s") {
+            const double speed = mean_of(b.metrics, "events") * n / cpu_of(b) / 1e6;
+            v = {speed, speed, speed};
+          }
+          if (b.body == BodyKind::kWeft) {
+            row.bound = g.bound.value_or(mean_of(b.bound, g.metric));
+            row.value = v;
+            row.seeds = static_cast<size_t>(n);
+            row.reason = b.reason;
+            row.judged = g.value.has_value();
+            if (row.reason.empty() && !std::isfinite(v.mean)) row.reason = "not told with every seed";
+          } else {
+            (b.body == BodyKind::kRoce ? row.rocev2 : row.rocev2_pfc) = v.mean;
+          }
         }
         break;
       }
-      row.has_value = std::isfinite(row.value);
-      row.met = row.has_value && (g.at_least ? row.value >= g.value : row.value <= g.value);
+      // A comparison with what is not there is false.
+      const double miss = kSeedMiss * std::abs(row.goal);
+      row.met = g.at_least ? row.value.mean >= row.goal && row.value.low >= row.goal - miss
+                           : row.value.mean <= row.goal && row.value.high <= row.goal + miss;
       rows.push_back(row);
     }
   }
@@ -275,43 +337,52 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results, double rss_
 std::string failure_of(const std::vector<ScenarioResult>& results) {
   for (const ScenarioResult& r : results)
     for (const PointResult& p : r.points)
-      for (const BodyResult& b : p.bodies)
-        for (size_t i = 0; i < b.runs.size(); ++i)
-          if (!b.runs[i].status.ok())
-            return fmt::format("{}: {} {} seed {}: {}", r.config.file, name_of(b.body), text_of(p.point),
-                               r.config.seeds[i], b.runs[i].status.text());
+      for (const BodyResult& b : p.bodies) {
+        const auto& may = r.config.may_stall;
+        const bool allowed = b.stalled && std::count(may.begin(), may.end(), b.body) != 0;
+        if (!b.reason.empty() && !allowed)
+          return fmt::format("{}: {}{}: {}", escaped(r.config.file), name_of(b.body),
+                             p.point.empty() ? "" : " " + text_of(p.point), b.reason);
+      }
   return "";
 }
 
 std::string table_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows) {
   std::string out;
+  constexpr const char* kLine =
+      "{:<24} {:<11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8}\n";
   for (const ScenarioResult& r : results) {
-    out += fmt::format("{}: {}\n", r.config.base.scenario.name, r.config.title);
-    out += fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
-                       "", "body", "mean_us", "max_us", "bound_us", "Gb/s", "keeps%", "jain", "resent",
-                       "needless", "dropped", "marked", "undone");
+    out += fmt::format("{}: {}\n", r.config.base.scenario.name, escaped(r.config.title));
+    out += fmt::format(fmt::runtime(kLine), "", "body", "mean_us", "bound", "max_us", "bound", "last_us",
+                       "bound", "Gb/s", "keeps%", "jain", "resent", "needless", "dropped", "marked");
     for (const PointResult& p : r.points) {
       for (const BodyResult& b : p.bodies) {
-        const auto get = [&](const char* name) { return mean_of(b.metrics, name); };
-        const double drops = get("drop_queue") + get("drop_loss") + get("drop_down");
-        out +=
-            fmt::format("{:<24} {:<11} {:>9} {:>9} {:>9} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}\n",
-                        text_of(p.point), name_of(b.body), shown(get("mean_us")), shown(get("last_us")),
-                        shown(value_of(p.bound, "last_us")), shown(get("gbps")), shown(get("retained_pct")),
-                        shown(get("jain_min_from_2")), shown(get("resent")), shown(get("needless")),
-                        shown(drops), shown(get("ce_marked")), shown(get("unfinished")));
+        if (!b.reason.empty()) {
+          out += fmt::format("{:<24} {:<11} {}\n", text_of(p.point), name_of(b.body), b.reason);
+          continue;
+        }
+        const auto get = [&](const char* name) { return shown(mean_of(b.metrics, name)); };
+        const auto bound = [&](const char* name) { return shown(mean_of(b.bound, name)); };
+        const double drops = mean_of(b.metrics, "drop_queue") + mean_of(b.metrics, "drop_loss") +
+                             mean_of(b.metrics, "drop_down");
+        out += fmt::format(fmt::runtime(kLine), text_of(p.point), name_of(b.body), get("mean_us"),
+                           bound("mean_us"), get("max_us"), bound("max_us"), get("last_us"), bound("last_us"),
+                           get("gbps"), get("retained_pct"), get("jain_min_from_2"), get("resent"),
+                           get("needless"), shown(drops), get("ce_marked"));
       }
     }
     out += "\n";
   }
   if (rows.empty()) return out;
-  out += fmt::format("{:<58} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:<6} {}\n", "goal", "bound", "rocev2",
-                     "+pfc", "uet", "weft", "goal", "unit", "met");
+  constexpr const char* kRow = "{:<58} {:>9} {:>9} {:>9} {:>9} {:>9} {:>19} {:>5} {:>10} {:<6} {}\n";
+  out += fmt::format(fmt::runtime(kRow), "goal, and what Weft's reference endpoint has", "bound", "rocev2",
+                     "+pfc", "uet", "mean", "range", "seeds", "goal", "unit", "met");
   for (const Row& r : rows)
-    out += fmt::format("{:<58} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:<6} {}\n", r.scenario + ": " + r.name,
-                       shown(r.bound), shown(r.rocev2), shown(r.rocev2_pfc), shown(r.uet_htsim),
-                       shown(r.value), (r.at_least ? ">=" : "<=") + shown(r.goal), r.unit,
-                       r.has_value ? (r.met ? "yes" : "NO") : "-");
+    out += fmt::format(fmt::runtime(kRow), r.scenario + ": " + escaped(r.name), shown(r.bound),
+                       shown(r.rocev2), shown(r.rocev2_pfc), shown(r.uet_htsim), shown(r.value.mean),
+                       r.seeds > 1 ? shown(r.value.low) + " .. " + shown(r.value.high) : "", r.seeds,
+                       std::isfinite(r.goal) ? (r.at_least ? ">=" : "<=") + shown(r.goal) : "",
+                       escaped(r.unit), r.judged ? (r.met ? "yes" : "NO") : "-");
   return out;
 }
 
@@ -322,6 +393,7 @@ std::string speed_of(const std::vector<ScenarioResult>& results, const std::vect
     for (const PointResult& p : r.points)
       for (const BodyResult& b : p.bodies)
         for (const RunResult& run : b.runs) {
+          if (!run.ran) continue;
           events += value_of(run.metrics, "events");
           cpu += run.cpu_s;
           real += run.real_s;
@@ -340,35 +412,50 @@ std::string speed_of(const std::vector<ScenarioResult>& results, const std::vect
 std::string csv_of(const std::vector<ScenarioResult>& results) {
   std::string out = "scenario,point,body,metric,mean,low,high\n";
   for (const ScenarioResult& r : results)
-    for (const PointResult& p : r.points) {
-      const std::string head = fmt::format("{},{}", r.config.base.scenario.name, text_of(p.point));
-      for (const auto& [name, v] : p.bound) out += fmt::format("{},bound,{},{:.9g},,\n", head, name, v);
-      for (const BodyResult& b : p.bodies)
-        for (const auto& [name, s] : b.metrics)
-          out += fmt::format("{},{},{},{:.9g},{:.9g},{:.9g}\n", head, name_of(b.body), name, s.mean, s.low,
-                             s.high);
-    }
+    for (const PointResult& p : r.points)
+      for (const BodyResult& b : p.bodies) {
+        const std::string head = fmt::format("{},{}", r.config.base.scenario.name, text_of(p.point));
+        for (const auto& [suffix, metrics] : {std::pair{"", &b.metrics}, {" bound", &b.bound}})
+          for (const auto& [name, s] : *metrics)
+            out += fmt::format("{},{}{},{},{:.9g},{:.9g},{:.9g}\n", head, name_of(b.body), suffix, cell(name),
+                               s.mean, s.low, s.high);
+      }
   return out;
 }
 
 std::string json_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows,
-                    const std::string& command) {
+                    const Call& call) {
   Json out;
-  out["command"] = command;
+  out["command"] = call.command;
+  out["version"] = call.version;
+  out["reason"] = text_or_null(call.reason);
   out["rows"] = Json::array();
   for (const Row& r : rows)
     out["rows"].push_back({{"name", r.scenario + ": " + r.name},
+                           {"scenario", r.scenario},
+                           {"body", "weft"},
+                           {"endpoint", "reference"},
                            {"unit", r.unit},
                            {"bound", number(r.bound)},
                            {"rocev2", number(r.rocev2)},
                            {"rocev2_pfc", number(r.rocev2_pfc)},
                            {"uet_htsim", number(r.uet_htsim)},
                            {"uet_source", r.uet_source},
-                           {"value", number(r.value)},
-                           {"goal", r.goal},
+                           {"value", number(r.value.mean)},
+                           {"low", number(r.value.low)},
+                           {"high", number(r.value.high)},
+                           {"seeds", r.seeds},
+                           {"reason", text_or_null(r.reason)},
+                           {"goal", number(r.goal)},
                            {"direction", r.at_least ? "at_least" : "at_most"},
-                           {"met", r.has_value ? Json(r.met) : Json(nullptr)}});
+                           {"met", r.judged ? Json(r.met) : Json(nullptr)}});
   out["scenarios"] = Json::array();
+  const auto spread = [](const auto& metrics) {
+    Json all = Json::object();
+    for (const auto& [name, s] : metrics)
+      all[name] = {{"mean", number(s.mean)}, {"low", number(s.low)}, {"high", number(s.high)}};
+    return all;
+  };
   for (const ScenarioResult& r : results) {
     Json scenario;
     scenario["name"] = r.config.base.scenario.name;
@@ -381,26 +468,30 @@ std::string json_of(const std::vector<ScenarioResult>& results, const std::vecto
       Json point;
       point["at"] = Json::object();
       for (const auto& [key, v] : p.point) point["at"][key] = v;
-      point["bound"] = Json::object();
-      for (const auto& [name, v] : p.bound) point["bound"][name] = number(v);
       point["bodies"] = Json::object();
       for (const BodyResult& b : p.bodies) {
         Json body;
-        body["metrics"] = Json::object();
-        for (const auto& [name, s] : b.metrics)
-          body["metrics"][name] = {
-              {"mean", number(s.mean)}, {"low", number(s.low)}, {"high", number(s.high)}};
+        body["seeds"] = Json::array();
+        for (size_t i = 0; i < b.runs.size(); ++i)
+          if (b.runs[i].ran) body["seeds"].push_back(r.config.seeds[i]);
+        body["reason"] = text_or_null(b.reason);
+        body["metrics"] = spread(b.metrics);
+        body["bound"] = spread(b.bound);
         body["cpu_s"] = cpu_of(b);
-        // Of one seed: enough for a distribution, and for curves over time.
-        body["completion_us"] = b.runs.front().completion_us;
-        if (r.config.base.window != 0) body["gbps_over_time"] = b.runs.front().gbps_over_time;
+        if (b.reason.empty()) {  // of one seed: enough for a distribution, and for curves over time
+          const RunResult& run =
+              *std::find_if(b.runs.begin(), b.runs.end(), [](const RunResult& x) { return x.ran; });
+          body["completion_us"] = run.completion_us;
+          if (r.config.base.window != 0) body["gbps_over_time"] = run.gbps_over_time;
+        }
         point["bodies"][name_of(b.body)] = std::move(body);
       }
       scenario["points"].push_back(std::move(point));
     }
     out["scenarios"].push_back(std::move(scenario));
   }
-  return out.dump(1) + "\n";
+  // Names of files are bytes of any kind.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace weft::eval

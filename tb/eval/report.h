@@ -18,13 +18,15 @@ struct Spread {
 
 struct BodyResult {
   BodyKind body = BodyKind::kWeft;
-  std::vector<RunResult> runs;  // by seed
-  std::vector<std::pair<std::string, Spread>> metrics;
+  std::vector<RunResult> runs;  // by seed: as many as EvalConfig::seeds_at says, from the first
+  std::vector<Metrics> bounds;  // of each run
+  std::vector<std::pair<std::string, Spread>> metrics, bound;
+  std::string reason;    // why there are no figures; empty: there are
+  bool stalled = false;  // some flows were not done at the limit
 };
 
 struct PointResult {
   Point point;
-  Metrics bound;
   std::vector<BodyResult> bodies;
 };
 
@@ -36,17 +38,27 @@ struct ScenarioResult {
 /// A line of the table of goals. NaN: not known.
 struct Row {
   std::string scenario, name, unit;
-  double bound = 0, rocev2 = 0, rocev2_pfc = 0, uet_htsim = 0, value = 0, goal = 0;
+  double bound = 0, rocev2 = 0, rocev2_pfc = 0, uet_htsim = 0, goal = 0;
+  Spread value;      // of Weft
+  size_t seeds = 0;  // that it is of
   bool at_least = true;
-  bool has_value = false, met = false;
+  bool judged = false, met = false;  // judged: there is a goal, and Weft ran
+  std::string reason;                // why it has no value
   std::string uet_source;
 };
 
+/// A goal is met when the mean is beyond it and no seed misses it by more than this part of it.
+inline constexpr double kSeedMiss = 0.02;
+
 /// Runs everything, `at_a_time` runs at a time (one with ranks), each on `machine`; the results do not depend
-/// on either. `progress` is told after each run, from any thread, one at a time.
+/// on either. `progress` is told after each run, from any thread, one at a time. When machine.stop becomes
+/// true the results are of the runs that have ended; what has none is left out.
 std::vector<ScenarioResult> run_all(std::vector<EvalConfig> configs, unsigned at_a_time,
                                     const std::function<void(size_t done, size_t all)>& progress,
                                     const Machine& machine = {});
+
+/// Text of a file, as a terminal may get it: nothing in it moves a cursor or begins another line.
+std::string escaped(const std::string& text);
 
 /// Peak memory so far, all runs together, of each rank's process.
 std::vector<double> peak_gib(tb::Ranks* ranks);
@@ -57,13 +69,19 @@ std::vector<Row> rows_of(const std::vector<ScenarioResult>& results, double rss_
 /// How fast each scenario was simulated, and the memory of each rank.
 std::string speed_of(const std::vector<ScenarioResult>& results, const std::vector<double>& peak_gib);
 
-/// The first run that broke a rule, in one line; empty: none.
+/// The first run that broke a rule or did not finish, in one line; empty: none. Bodies that may stall may.
 std::string failure_of(const std::vector<ScenarioResult>& results);
 
 std::string table_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows);
 std::string csv_of(const std::vector<ScenarioResult>& results);
-/// `command`: how it was called. Only "cpu_s" and what is divided by it differs from call to call.
+/// What a call was, for who finds its figures later.
+struct Call {
+  std::string command, version;
+  std::string reason;  // why it failed or was ended; empty: neither
+};
+
+/// Only "cpu_s" and what is divided by it differs from call to call.
 std::string json_of(const std::vector<ScenarioResult>& results, const std::vector<Row>& rows,
-                    const std::string& command);
+                    const Call& call);
 
 }  // namespace weft::eval

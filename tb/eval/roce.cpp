@@ -193,7 +193,7 @@ void RoceBody::on_frame(Ps now, uint32_t port, const tb::Frame& frame) {
         p.nak_sent = true;
       } else {
         ++counts_.discarded;
-        ++counts_.needless;
+        counts_.needless += (frame.flags & tb::kFrameCopy) == 0;
         p.ack_due |= k.ack_request;
       }
       if (p.ack_due || p.nak_due) reply(index);

@@ -85,9 +85,10 @@ struct RocePacket {
   uint32_t bytes;  // of payload
 };
 
-/// Frame lengths without preamble, FCS and gap: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, and AETH 4 of an
-/// ack, 16 reserved bytes of a CNP.
-inline constexpr uint32_t kRoceAckBytes = 62, kRoceCnpBytes = 74;
+/// Frame lengths without preamble, FCS, gap and payload: Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, and
+/// AETH 4 of an ack, 16 reserved bytes of a CNP. The RETH of a message's first packet is left out, to
+/// RoCEv2's favour.
+inline constexpr uint32_t kRoceDataBytes = 58, kRoceAckBytes = 62, kRoceCnpBytes = 74;
 
 class RoceBody final : public Body {
  public:

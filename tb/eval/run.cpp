@@ -4,11 +4,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -40,7 +42,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 class World {
  public:
   World(const Setting& setting, BodyKind kind, uint64_t seed, const Machine& machine)
-      : s_(setting), ranks_(machine.ranks) {
+      : s_(setting), kind_(kind), ranks_(machine.ranks), stop_(machine.stop) {
     s_.scenario.seed = seed;
     s_.scenario.fabric.pfc = kind == BodyKind::kRocePfc;
     flows_ = make_flows(s_.traffic, s_.scenario.nodes, s_.scenario.planes, seed);
@@ -49,8 +51,9 @@ class World {
     const uint32_t hosts = s_.scenario.nodes;
     for (uint32_t i = 0; i < hosts; ++i) {
       rank_of_.push_back(tb::rank_of_node(s_.scenario, i, kernel_->ranks()));
-      hosts_.push_back(here(i) ? std::make_unique<Host>(static_cast<uint16_t>(i), flows_, s_.window)
-                               : nullptr);
+      hosts_.push_back(
+          here(i) ? std::make_unique<Host>(static_cast<uint16_t>(i), flows_, s_.window, kernel_->lookahead())
+                  : nullptr);
       kernel_->add(hosts_.back().get(), rank_of_.back());
     }
     fabric_ = std::make_unique<tb::Fabric>(*kernel_, frames_, s_.scenario, s_.scenario.planes);
@@ -67,6 +70,10 @@ class World {
   tb::Status run() {
     if (!status_.ok()) return status_;
     while (kernel_->now() < s_.limit && kernel_->status().ok()) {
+      if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+        stopped_ = true;
+        break;
+      }
       kernel_->run_window(s_.limit);
       bool done = true;
       for (const auto& host : hosts_) done = done && (!host || host->unfinished() == 0);
@@ -79,19 +86,27 @@ class World {
   // Everything that is counted, of all ranks, and their flows' records. Once, behind run().
   void collect();
   void tell(RunResult& out) const;
+  bool stopped() const { return stopped_; }
   double worker_cpu_s() { return kernel_->worker_cpu_s(); }
-  // From the end of the first down time that has one to the end of the first window in which a byte was
-  // placed; NaN: there is none.
-  double recovery_us() const {
-    Ps up = kNever;
-    for (const tb::DownFault& d : s_.scenario.faults.down) up = std::min(up, d.to_ps);
-    size_t first = ~size_t{0};
-    const auto from = static_cast<size_t>((up + s_.window - 1) / s_.window);
-    for (const FlowRecord& r : flows_.records)
-      for (size_t w = from; up != kNever && w < r.window_bytes.size(); ++w)
-        if (r.window_bytes[w] != 0) first = std::min(first, w);
-    return first == ~size_t{0} ? std::numeric_limits<double>::quiet_NaN()
-                               : us(static_cast<Ps>(first + 1) * s_.window - up);
+  // From the end of the first down time that has one to the end of the first window in which so much of the
+  // rate before that down time was placed, and at least a byte; NaN: there is none.
+  double recovery_us(double part) const {
+    Ps up = kNever, down = 0;
+    for (const tb::DownFault& d : s_.scenario.faults.down)
+      if (d.to_ps < up) std::tie(up, down) = std::pair(d.to_ps, d.from_ps);
+    if (up == kNever) return std::numeric_limits<double>::quiet_NaN();
+    std::vector<uint64_t> placed;  // by window, of all flows
+    for (const FlowRecord& r : flows_.records) {
+      placed.resize(std::max(placed.size(), r.window_bytes.size()));
+      for (size_t w = 0; w < r.window_bytes.size(); ++w) placed[w] += r.window_bytes[w];
+    }
+    uint64_t before = 0;  // the best window that lies whole before it
+    for (size_t w = 0; w < std::min(placed.size(), static_cast<size_t>(down / s_.window)); ++w)
+      before = std::max(before, placed[w]);
+    const double wanted = std::max(1.0, part * static_cast<double>(before));
+    for (auto w = static_cast<size_t>((up + s_.window - 1) / s_.window); w < placed.size(); ++w)
+      if (static_cast<double>(placed[w]) >= wanted) return us(static_cast<Ps>(w + 1) * s_.window - up);
+    return std::numeric_limits<double>::quiet_NaN();
   }
 
  private:
@@ -99,10 +114,16 @@ class World {
   void collect_records();
 
   void make_roce(uint64_t seed) {
-    const uint32_t last = s_.scenario.nodes - 1, full = s_.packet.wire(s_.packet.payload);
-    const Ps rtt =
-        one_way_ps(s_.scenario, 0, last, full) + one_way_ps(s_.scenario, last, 0, kRoceAckBytes + 24);
-    const double bdp = s_.scenario.fabric.rate_gbps * 1e-3 * static_cast<double>(rtt) / 8;  // bytes
+    const Charge charge = charge_of(s_, BodyKind::kRoce);
+    const uint32_t full = charge.data.wire(charge.data.payload);
+    Ps rtt = 0;
+    double bdp = 0;  // bytes
+    for (const Flow& f : flows_.list) {
+      const Ps way = one_way_ps(s_.scenario, f.src, f.dst, full) +
+                     one_way_ps(s_.scenario, f.dst, f.src, charge.ack_wire);
+      rtt = std::max(rtt, way);
+      bdp = std::max(bdp, tb::host_rate_gbps(s_.scenario, f.src) * 1e-3 * static_cast<double>(way) / 8);
+    }
     const Ps queue = tb::wire_ps(static_cast<uint32_t>(s_.scenario.fabric.queue_bytes),
                                  tb::to_mbps(s_.scenario.fabric.rate_gbps));
     const uint32_t queues = s_.scenario.fabric.topology == tb::Topology::kFatTree ? 6 : 4;
@@ -111,9 +132,11 @@ class World {
       RoceConfig c = s_.roce;
       c.ports = s_.scenario.planes;
       c.line_bps = static_cast<uint64_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i))) * 1'000'000;
-      c.size = s_.packet;
+      c.size = charge.data;
       c.seed = seed;
-      if (c.window_packets == 0) c.window_packets = static_cast<uint32_t>(std::ceil(bdp / full));
+      // Beyond what is on its way, what the receiver has not acknowledged because it was not asked yet.
+      if (c.window_packets == 0)
+        c.window_packets = static_cast<uint32_t>(std::ceil(bdp / full)) + c.ack_every;
       if (c.rto == 0) c.rto = rtt + queues * queue;
       hosts_[i]->use(std::make_unique<RoceBody>(c, static_cast<uint16_t>(i), s_.scenario.nodes, flows_,
                                                 frames_, hosts_[i]->events()));
@@ -124,15 +147,10 @@ class World {
     std::vector<WeftBody*> bodies(s_.scenario.nodes);
     for (uint32_t i = 0; i < s_.scenario.nodes; ++i) {
       if (!here(i)) continue;
-      ref::Config c = s_.weft;
-      c.ports = s_.scenario.planes;
-      c.line_mbps = static_cast<uint32_t>(tb::to_mbps(tb::host_rate_gbps(s_.scenario, i)));
-      c.mtu = s_.packet.payload;
-      c.overhead = s_.packet.overhead;
-      c.payload = false;
+      ref::Config c = endpoint_config(s_, i);
       c.seed = seed * s_.scenario.nodes + i;
-      auto body = std::make_unique<WeftBody>(c, static_cast<uint16_t>(i), flows_, *placement_, frames_,
-                                             hosts_[i]->events());
+      auto body = std::make_unique<WeftBody>(c, charge_of(s_, BodyKind::kWeft).data, static_cast<uint16_t>(i),
+                                             flows_, *placement_, frames_, hosts_[i]->events());
       bodies[i] = body.get();
       hosts_[i]->use(std::move(body));
     }
@@ -147,7 +165,10 @@ class World {
   };
 
   Setting s_;
+  const BodyKind kind_;
   tb::Ranks* const ranks_;
+  const std::atomic<bool>* const stop_;
+  bool stopped_ = false;
   std::vector<unsigned> rank_of_;  // by host
   Counted counted_;
   tb::FramePool frames_;  // before everything that holds frames
@@ -248,13 +269,14 @@ void World::collect_records() {
 void World::tell(RunResult& out) const {
   Metrics& m = out.metrics;
   const std::vector<std::string> groups = groups_of(s_.traffic);
+  const PacketSize own = charge_of(s_, kind_).data;
   uint64_t unfinished = 0;
   for (const FlowRecord& r : flows_.records) unfinished += r.completed == kNever || r.delivered == kNever;
   m.emplace_back("unfinished", unfinished);
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::string prefix = groups[g].empty() ? "" : groups[g] + ".";
     std::vector<double> took;
-    double sum = 0, gbps = 0, first = HUGE_VAL, last = 0, begin = HUGE_VAL, bits = 0;
+    double sum = 0, gbps = 0, first = HUGE_VAL, last = 0, begin = HUGE_VAL, bits = 0, own_bits = 0;
     Ps all_active = kNever;  // until the first flow is in
     for (const Flow& f : flows_.list) {
       const FlowRecord& r = flows_.records[f.id];
@@ -266,6 +288,7 @@ void World::tell(RunResult& out) const {
       took.push_back(t);
       sum += t;
       bits += wire;
+      own_bits += static_cast<double>(own.wire_bytes(f.bytes)) * 8e-3;
       gbps += wire / t;
       begin = std::min(begin, us(r.started));
       first = std::min(first, us(r.completed));
@@ -284,7 +307,7 @@ void World::tell(RunResult& out) const {
     m.emplace_back(prefix + "gbps", gbps / n);
     m.emplace_back(prefix + "total_gbps", bits / (last - begin));
     m.emplace_back(prefix + "line_pct",
-                   100 * bits / (last - begin) / s_.scenario.fabric.rate_gbps / s_.scenario.planes);
+                   100 * own_bits / (last - begin) / s_.scenario.fabric.rate_gbps / s_.scenario.planes);
     if (s_.window == 0) continue;
     // Windows in which every flow still had something to send.
     const auto windows = static_cast<size_t>(all_active == kNever ? 0 : all_active / s_.window);
@@ -313,7 +336,8 @@ void World::tell(RunResult& out) const {
     m.emplace_back("last_us", last);
   }
   if (s_.window != 0) {
-    if (const double back = recovery_us(); std::isfinite(back)) m.emplace_back("recovery_us", back);
+    if (const double back = recovery_us(0); std::isfinite(back)) m.emplace_back("recovery_us", back);
+    if (const double back = recovery_us(0.9); std::isfinite(back)) m.emplace_back("rate_recovery_us", back);
     for (const FlowRecord& r : flows_.records) {
       std::vector<double>& line = out.gbps_over_time.emplace_back();
       for (uint64_t bytes : r.window_bytes) line.push_back(static_cast<double>(bytes) * 8e-3 / us(s_.window));
@@ -347,6 +371,8 @@ RunResult run_one(const Setting& setting, BodyKind body, uint64_t seed, const Ma
   const auto start = std::chrono::steady_clock::now();
   World world(setting, body, seed, machine);
   out.status = world.run();
+  if (world.stopped()) return out;
+  out.ran = true;
   world.collect();
   world.tell(out);
   out.cpu_s = cpu_s() - cpu0 + world.worker_cpu_s();

@@ -3,6 +3,7 @@
 // may also take several threads, and be divided over ranks. Neither changes a figure but times.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace weft::eval {
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 struct RunResult {
+  bool ran = false;  // to its end: nobody stopped it
   tb::Status status;
   Metrics metrics;                                  // the same for the same seed
   std::vector<double> completion_us;                // of each flow that completed, in the order of the flows
@@ -25,8 +27,9 @@ struct RunResult {
 
 /// What a run runs on.
 struct Machine {
-  unsigned threads = 1;        // of each rank
-  tb::Ranks* ranks = nullptr;  // all of them run it alike, and all get the result
+  unsigned threads = 1;                     // of each rank
+  tb::Ranks* ranks = nullptr;               // all of them run it alike, and all get the result
+  const std::atomic<bool>* stop = nullptr;  // true: runs under way end, and no other begins; not with ranks
 };
 
 /// What one seed gives, whatever else the machine does.

@@ -23,11 +23,11 @@ Placement::Placement(const Flows& flows, uint32_t payload) : payload_(payload) {
   bits_.assign(packets / 64, 0);
 }
 
-WeftBody::WeftBody(const ref::Config& config, uint16_t self, const Flows& flows, Placement& placement,
-                   tb::FramePool& frames, Events& events)
+WeftBody::WeftBody(const ref::Config& config, const PacketSize& size, uint16_t self, const Flows& flows,
+                   Placement& placement, tb::FramePool& frames, Events& events)
     : self_(self),
-      payload_(config.mtu),
-      overhead_(config.overhead),
+      size_(size),
+      slice_(wire::kMaxWqeLength / size.payload * size.payload),
       flows_(flows),
       placement_(placement),
       frames_(frames),
@@ -91,24 +91,31 @@ Status WeftBody::connect(const std::vector<WeftBody*>& bodies, const Flows& flow
 
 void WeftBody::start(Ps now, const Flow& flow) {
   now_ = now;
-  ref::WorkRequest w;
-  w.op = ref::WrOp::kWriteSignal;
-  w.id = flow.id;
-  w.length = static_cast<uint32_t>(flow.bytes);
-  w.remote_va = (uint64_t{flow.id} + 1) << kFlowShift;
-  w.rkey = kKey;
-  w.value = flow.id;
-  const wire::Err e = endpoint_.post(conn_of_[slot(flow.dst, flow.lane)], 0, w, now);
-  if (e != wire::Err::OK)
+  const uint32_t count = parts(flow);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t offset = i * slice_;
+    ref::WorkRequest w;
+    w.op = ref::WrOp::kWriteSignal;
+    w.id = flow.id;
+    w.length = static_cast<uint32_t>(std::min(slice_, flow.bytes - offset));
+    w.remote_va = ((uint64_t{flow.id} + 1) << kFlowShift) + offset;
+    w.rkey = kKey;
+    w.value = flow.id;
+    const wire::Err e = endpoint_.post(conn_of_[slot(flow.dst, flow.lane)], 0, w, now);
+    if (e == wire::Err::OK) continue;
     events_.broken(
         Status::error(fmt::format("flow {}: refused with error {}", flow.id, static_cast<unsigned>(e))));
+    return;
+  }
 }
 
 void WeftBody::on_frame(Ps now, uint32_t port, const tb::Frame& frame) {
   now_ = now;
   ref::Packet packet = frame.packet<ref::Packet>();
   packet.ce = frame.meta.ecn == tb::kEcnCe;
+  const uint64_t stale = endpoint_.counters().stale_data;
   endpoint_.on_packet(now, port, packet);
+  if ((frame.flags & tb::kFrameCopy) != 0) copies_ += endpoint_.counters().stale_data - stale;
 }
 
 bool WeftBody::next(Ps now, uint32_t port, bool paused, tb::FrameRef& frame) {
@@ -124,7 +131,7 @@ bool WeftBody::next(Ps now, uint32_t port, bool paused, tb::FrameRef& frame) {
   if (packet.is_data()) {
     meta.kind = FrameKind::kData;
     meta.ecn = tb::kEcnEct0;
-    meta.wire_bytes = packet.payload_bytes + overhead_ - tb::kWireOverheadBytes;
+    meta.wire_bytes = size_.wire(packet.payload_bytes) - tb::kWireOverheadBytes;
   } else {
     meta.kind = packet.is_ack() ? FrameKind::kAck : FrameKind::kProbe;
     meta.wire_bytes = static_cast<uint32_t>(ref::frame_bytes(packet));
@@ -146,9 +153,9 @@ bool WeftBody::write(std::uint64_t va, const std::uint8_t*, std::uint32_t count)
   const auto flow = static_cast<uint32_t>((va >> kFlowShift) - 1);
   const uint64_t offset = va & ((uint64_t{1} << kFlowShift) - 1);
   const bool known = flow < flows_.list.size() && flows_.list[flow].dst == self_;
-  if (!known || offset % payload_ != 0 ||
-      count !=
-          std::min<uint64_t>(payload_, flows_.list[flow].bytes - std::min(offset, flows_.list[flow].bytes))) {
+  if (!known || offset % size_.payload != 0 ||
+      count != std::min<uint64_t>(size_.payload,
+                                  flows_.list[flow].bytes - std::min(offset, flows_.list[flow].bytes))) {
     events_.broken(
         Status::error(fmt::format("host {}: {} bytes at {:#x} belong to no packet", self_, count, va)));
     return true;
@@ -181,7 +188,7 @@ BodyCounts WeftBody::counts() const {
   BodyCounts c;
   c.data_sent = e.data_sent;
   c.resent = e.resent;
-  c.needless = e.stale_data;
+  c.needless = e.stale_data - copies_;
   c.discarded =
       e.drop[static_cast<size_t>(wire::Drop::STALE)] + e.drop[static_cast<size_t>(wire::Drop::EPOCH)];
   c.acks_sent = e.acks_sent;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference endpoint as the body of a host. Every flow is one WRITE with signal; its address names the
-// flow, so what is written can be checked packet by packet: each is placed once, none twice, none missing.
+// The reference endpoint as the body of a host. A flow is one WRITE with signal, or several if it is longer
+// than a request may be; their addresses name the flow, so what is written can be checked packet by packet:
+// each is placed once, none twice, none missing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,10 +32,13 @@ class Placement {
 
 class WeftBody final : public Body, private ref::Env {
  public:
-  WeftBody(const ref::Config& config, uint16_t self, const Flows& flows, Placement& placement,
-           tb::FramePool& frames, Events& events);
+  /// `size`: what a packet of data costs on the wire.
+  WeftBody(const ref::Config& config, const PacketSize& size, uint16_t self, const Flows& flows,
+           Placement& placement, tb::FramePool& frames, Events& events);
 
-  uint32_t parts(const Flow&) const override { return 1; }
+  uint32_t parts(const Flow& flow) const override {
+    return static_cast<uint32_t>(std::max<uint64_t>(1, (flow.bytes + slice_ - 1) / slice_));
+  }
   void start(Ps now, const Flow& flow) override;
   void on_frame(Ps now, uint32_t port, const tb::Frame& frame) override;
   bool next(Ps now, uint32_t port, bool paused, tb::FrameRef& frame) override;
@@ -56,17 +61,19 @@ class WeftBody final : public Body, private ref::Env {
 
   static constexpr uint32_t kKey = 1, kNone = ~0u;
   // Flow n is at addresses from (n + 1) << kFlowShift.
-  static constexpr uint32_t kFlowShift = 32;
+  static constexpr uint32_t kFlowShift = 41;
   size_t slot(uint16_t peer, uint16_t lane) const { return size_t{peer} * flows_.lanes + lane; }
 
   const uint16_t self_;
-  const uint32_t payload_, overhead_;
+  const PacketSize size_;
+  const uint64_t slice_;  // bytes of a request: whole packets
   const Flows& flows_;
   Placement& placement_;
   tb::FramePool& frames_;
   Events& events_;
   std::vector<uint32_t> conn_of_;  // by slot()
   Ps now_ = 0;                     // of the call that is under way
+  uint64_t copies_ = 0;            // of stale_data: made by the network
   ref::Endpoint endpoint_;
 };
 

@@ -113,8 +113,7 @@ Flows make_flows(const Workload& w, uint32_t hosts, uint32_t planes, uint64_t se
         for (uint32_t i = 0; i < hosts; ++i) {
           Flow& f = make.add(i, (i + 1) % hosts, bytes);
           if (step == 0) continue;
-          f.after_got = (step - 1) * hosts + (i + hosts - 1) % hosts;
-          if (!w.on_delivery) f.after_sent = f.id - hosts;
+          (w.on_delivery ? f.after_got : f.after_told) = (step - 1) * hosts + (i + hosts - 1) % hosts;
         }
       }
       break;

@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -69,12 +70,12 @@ class EvalCli(unittest.TestCase):
         with open(os.path.join(self.dir, "s.toml"), "w", encoding="utf-8") as handle:
             handle.write(text)
 
-    def weft(self, *args):
-        return subprocess.run([WEFT, "eval", *args], cwd=self.dir, text=True, stdin=subprocess.DEVNULL,
+    def weft(self, *args, env=None):
+        return subprocess.run([WEFT, "eval", *args], cwd=self.dir, text=True, env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
 
-    def refused(self, args, *words):
-        result = self.weft(*args)
+    def refused(self, args, *words, env=None):
+        result = self.weft(*args, env=env)
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
         self.assertRegex(result.stderr, r"\A[^\n]+\n\Z", "not one line")
         self.assertEqual(result.stdout, "")
@@ -108,7 +109,8 @@ class EvalCli(unittest.TestCase):
         self.changed("hosts_per_leaf = 4", 'topology = "ring"', "fabric.topology", "'ring'")
         self.changed("at_least = 10\n", "", "goal[0].at_least")
         self.changed('bodies = ["weft", "rocev2"]', 'bodies = ["tcp"]', "eval.bodies", "rocev2")
-        self.changed("paths = 16", "paths = 200", "weft.paths = 200", "at most")
+        self.write(SCENARIO.replace("planes = 2", "planes = 8").replace("paths = 16", "paths = 33"))
+        self.refused(["--scenario", "s.toml"], "weft.paths = 33", "at most 256 / cluster.planes = 32")
         self.changed('"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 8\nbytes = 1',
                      "traffic.flow[0].dst = 8", "below cluster.nodes = 8")
 
@@ -119,13 +121,21 @@ class EvalCli(unittest.TestCase):
         self.changed('["weft", "rocev2"]', '["weft", "weft"]', "eval.bodies", "each body once")
         self.changed("loss = [0, 0.02]", "loss = [0, 0.02, 0]", "sweep.loss", "each value once")
         self.changed("window_us = 20", "window_us = 0.000001", "eval.window_us = 1e-06", "at least 0.1")
+        # A flow that cannot start, and a pause that comes too late.
+        self.changed('"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 1\nbytes = 1\nstart_us = 100_000',
+                     "traffic.flow[0].start_us = 100000", "below eval.limit_us = 100000")
+        self.changed('["weft", "rocev2"]\nseeds = [1, 2]', '["rocev2_pfc"]\nseeds = [1]\nmay_stall = ["tcp"]', "eval.may_stall", "rocev2")
+        self.write(SCENARIO.replace("hosts_per_leaf = 4", "hosts_per_leaf = 4\npfc_xoff_bytes = 200_000"))
+        self.refused(["--scenario", "s.toml", "--body", "rocev2_pfc"], "fabric.pfc_xoff_bytes = 200000", "at most 94")
+        self.changed("at_least = 10\n", "at_least = 10\nat_most = 20\n", "goal[0].at_most")
+        self.changed("overhead = 64", 'overhead = 64\ncharge = "none"', "packet.charge", "own", "same")
         self.changed('"retained_pct"', '"retained"', "goal[0].metric = 'retained'", "a figure of docs/eval_scenarios.md")
         self.changed("\nloss = 0.02", "\nloss = 0.03", "goal[0].loss = 0.03", "a value of the sweep")
 
     def test_absurd_sizes(self):
         self.changed("nodes = 8", "nodes = 1_000_000_000", "cluster.nodes = 1000000000", "from 1 to 4096")
-        self.changed("bytes = 200_000", "bytes = 1e18", "traffic.bytes = 1e+18", "2147483648")
-        self.changed("paths = 16", "paths = 1000", "weft.paths = 1000", "from 1 to 256")
+        self.changed("bytes = 200_000", "bytes = 1e18", "traffic.bytes = 1e+18", "1099511627776")
+        self.changed("paths = 16", "paths = 65", "weft.paths = 65", "from 1 to 64")
         self.changed("loss = [0, 0.02]", "loss = [nan]", "sweep.loss[0] = nan")
         self.changed("bytes = 200_000", "bytes = 99999999999999999999", "not TOML")
 
@@ -151,7 +161,9 @@ class EvalCli(unittest.TestCase):
         self.refused([*ok, "--seed", "-1"], "--seed = -1")
         self.refused([*ok, "--planes", "0"], "--planes = 0")
         self.refused([*ok, "--planes", "1.5"], "--planes = 1.5")
-        self.refused([*ok, "--paths", "999"], "--paths = 999")
+        self.refused([*ok, "--paths", "65"], "--paths = 65", "from 1 to 64")
+        self.refused([*ok, "--size", "1099511627777"], "--size = 1099511627777", "2^40")
+        self.refused([*ok, "--json", "-", "--csv", "-"], "--csv = -", "another place than --json")
         self.refused([*ok, "--body", "tcp"], "--body = tcp", "rocev2")
         self.refused([*ok, "--threads", "0"], "--threads = 0")
         self.refused([*ok, "--json", "none/o.json"], "--json = none/o.json")
@@ -166,6 +178,95 @@ class EvalCli(unittest.TestCase):
         self.refused([*ok, "--loss", "0.1,0.1"], "--loss = 0.1,0.1", "each value once")
         self.refused([*ok, "--body", "weft,weft"], "--body = weft,weft", "each once")
         self.refused([*ok, "--seed", "9007199254740993"], "--seed = 9007199254740993", "2^53 - 1")
+
+    def test_what_is_not_done_is_not_ok(self):
+        self.write(SCENARIO.replace("limit_us = 100_000", "limit_us = 5").replace("[sweep]\nloss = [0, 0.02]\n", "").replace("\nloss = 0.02", ""))
+        result = self.weft("--scenario", "s.toml", "--json", "o.json", "--csv", "o.csv")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        last = result.stdout.splitlines()[-2:]
+        self.assertRegex(last[0], r"^FAILED: s.toml: weft: seed 1: 8 flows not done by eval.limit_us = 5$")
+        self.assertEqual(last[1], "rerun: weft eval --scenario s.toml --json o.json --csv o.csv")
+        # A row says so and has no figure; nor have JSON and CSV.
+        self.assertRegex(result.stdout, r"(?m)^ +weft +seed 1: 8 flows not done by eval.limit_us = 5$")
+        with open(os.path.join(self.dir, "o.json"), encoding="utf-8") as handle:
+            data = json.load(handle)
+        self.assertIn("not done", data["reason"])
+        body = data["scenarios"][0]["points"][0]["bodies"]["weft"]
+        self.assertEqual(list(body["metrics"]), ["unfinished"])
+        self.assertIn("not done", body["reason"])
+        self.assertNotIn("completion_us", body)
+        self.assertIs(data["rows"][0]["met"], False)
+        self.assertIsNone(data["rows"][0]["value"])
+        with open(os.path.join(self.dir, "o.csv"), encoding="utf-8") as handle:
+            self.assertEqual({line.split(",")[3] for line in handle if ",weft," in line}, {"unfinished"})
+        # The scenario may say that a body need not finish: then its row tells it, and all is well.
+        with open(os.path.join(self.dir, "s.toml"), encoding="utf-8") as handle:
+            self.write(handle.read().replace("seeds = ", 'may_stall = ["weft", "rocev2"]\nseeds = '))
+        result = self.weft("--scenario", "s.toml")
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "ok"), result.stderr)
+        self.assertIn("not done", result.stdout)
+
+    def test_columns_are_what_they_say(self):
+        self.write(SCENARIO.replace('"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 1\nbytes = 4096\nstart_us = 500'))
+        result = self.weft("--scenario", "s.toml", "--loss", "0", "--seed", "1", "--body", "weft", "--json", "o.json", "--planes", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.splitlines()
+        cells = lines[2].split()
+        figures = dict(zip(("mean", "mean bound", "max", "max bound", "last", "last bound"), map(float, cells[-13:-7])))
+        self.assertEqual(lines[1].split()[:7], ["body", "mean_us", "bound", "max_us", "bound", "last_us", "bound"])
+        for name in ("mean", "mean bound", "max", "max bound"):
+            self.assertLess(figures[name], 20, figures)
+        for name in ("last", "last bound"):
+            self.assertGreater(figures[name], 500, figures)
+
+    def test_json_and_csv_on_standard_output(self):
+        result = self.weft("--scenario", "s.toml", "--seed", "1", "--json", "-")
+        data = json.loads(result.stdout)
+        self.assertEqual(data["command"], "weft eval --scenario s.toml --seed 1 --json -")
+        self.assertRegex(data["version"], r"^[0-9a-f]{12,}(-dirty)?$|-g[0-9a-f]{7,}|^unknown$")
+        self.assertIsNone(data["reason"])
+        self.assertEqual(data["scenarios"][0]["file"], "s.toml")
+        self.assertEqual({r["body"] for r in data["rows"]}, {"weft"})
+        self.assertEqual({r["endpoint"] for r in data["rows"]}, {"reference"})
+        self.assertEqual(result.stderr.splitlines()[-1], "ok")
+        result = self.weft("--scenario", "s.toml", "--seed", "1", "--csv", "-")
+        self.assertEqual(result.stdout.splitlines()[0], "scenario,point,body,metric,mean,low,high")
+        self.assertEqual({len(line.split(",")) for line in result.stdout.splitlines()}, {7})
+        self.assertEqual(os.listdir(self.dir), ["s.toml"])
+
+    def test_names_are_escaped(self):
+        bad = "a\\u001b[31mred\\nb\\u009b1m"
+        self.write(SCENARIO.replace("a small permutation", bad).replace("2 % loss", bad).replace('unit = "%"', f'unit = "{bad}"'))
+        result = self.weft("--scenario", "s.toml", "--seed", "1", "--json", "o.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]", result.stdout))
+        self.assertEqual(result.stdout.count("a\\x1b[31mred\\x0ab\\u009b1m"), 3)
+        # So are those of groups in a table of cells, and of files in what failed.
+        self.write(SCENARIO.replace("limit_us = 100_000", "limit_us = 25").replace(
+            '"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 1\nbytes = 2_000_000\ngroup = "a,\\"b"')
+            .replace("retained_pct", "unfinished"))
+        os.rename(os.path.join(self.dir, "s.toml"), os.path.join(self.dir, "s\x1b.toml"))
+        result = self.weft("--scenario", "s\x1b.toml", "--seed", "1")
+        self.assertEqual(result.returncode, 1)
+        self.assertNotIn("\x1b", result.stdout)
+
+    def test_an_interrupt_keeps_what_is_finished(self):
+        # The first point takes no time, the second for ever.
+        self.write(SCENARIO.replace("bytes = 200_000", "bytes = 1000").replace("loss = [0, 0.02]", "bytes = [1000, 200_000_000_000]")
+                   .replace("\nloss = 0.02", "\nbytes = 1000").replace("limit_us = 100_000", "limit_us = 1e9"))
+        with subprocess.Popen([WEFT, "eval", "--scenario", "s.toml", "--json", "o.json", "--threads", "1", "--seed", "1"], cwd=self.dir, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            time.sleep(2)
+            self.assertIsNone(run.poll(), "ended too early")
+            run.send_signal(signal.SIGINT)
+            out, err = run.communicate(timeout=LIMIT_S)
+        self.assertEqual((run.returncode, err), (-signal.SIGINT, ""))
+        self.assertIn("FAILED: interrupted: 2 of 4 runs ended", out)
+        with open(os.path.join(self.dir, "o.json"), encoding="utf-8") as handle:
+            data = json.load(handle)
+        self.assertIn("interrupted", data["reason"])
+        self.assertEqual([p["at"] for p in data["scenarios"][0]["points"]], [{"bytes": 1000}])
+        self.assertEqual(list(data["scenarios"][0]["points"][0]["bodies"]), ["weft", "rocev2"])
 
     def test_a_signal_leaves_no_file(self):
         self.write(SCENARIO.replace("bytes = 200_000", "bytes = 2_000_000_000"))
@@ -228,6 +329,24 @@ class EvalCli(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("small-loss.svg", os.listdir(os.path.join(self.dir, "p")))
         self.assertIn("small-loss.png", os.listdir(os.path.join(self.dir, "p")))
+        self.assertEqual(result.stderr, "")
+
+    def test_a_scenario_that_draws_nothing_says_so(self):
+        self.write(SCENARIO.replace("window_us = 20\n", "").replace("[sweep]\nloss = [0, 0.02]\n", "").replace("\nloss = 0.02", ""))
+        result = self.weft("--scenario", "s.toml", "--seed", "1", "--plots", "p")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stderr, r"\Aweft eval: --plots: small: nothing to draw: [^\n]+\n\Z")
+        self.assertEqual(os.listdir(os.path.join(self.dir, "p")), ["eval.json"])
+
+    def test_plots_without_what_draws_them(self):
+        self.refused(["--scenario", "s.toml", "--plots", "p"], "--plots = p: ", "has no matplotlib", "`make eval`",
+                     env=dict(os.environ, PYTHONHOME="/nonexistent"))
+        # The same check with a search path that has no matplotlib.
+        script = os.path.join(ROOT, "sw/tools/eval_plots.py")
+        for isolated, status in (([], 0), (["-S"], 1)):
+            run = subprocess.run([sys.executable, *isolated, script, "--check"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, check=False, timeout=LIMIT_S)
+            self.assertEqual((run.returncode, run.stdout, run.stderr), (status, b"", b""))
 
     def test_plots_that_do_not_fit_leave_none(self):
         small = os.path.join(self.dir, "small")
