@@ -10,7 +10,7 @@ import sys
 HEAD = """\
 # Evaluation: Weft beside RoCEv2, uet-htsim and the bound
 
-Made by `{make}`, which ran
+`{make}` makes it. This one is of
 
 ```
 {command}
@@ -121,10 +121,10 @@ def main():
     text = HEAD.format(make="make eval", version=data["version"], reason=f" It ended early ({data['reason']}): rows are missing." if data["reason"] else "", command=data["command"].replace(" --scenario", " \\\n  --scenario"))
     text += "".join(goal_rows(data))
     text += f"\n{sum(r['met'] for r in known)} of {len(known)} goals met. `build/eval.json` has the same rows for scripts.\n"
-    text += "\n## Plots\n\n`make eval` draws them, PNG and SVG, into `" + sys.argv[3] + "`:\n\n"
-    for name in sorted(os.listdir(sys.argv[3])):
-        if name.endswith(".svg"):
-            text += f"- `{name}`\n"
+    plots = sorted(name for name in os.listdir(sys.argv[3]) if name.endswith(".svg")) if "--plots" in data["command"] else []
+    if plots:
+        text += "\n## Plots\n\n`make eval` draws them, PNG and SVG, into `" + sys.argv[3] + "`:\n\n"
+        text += "".join(f"- `{name}`\n" for name in plots)
     text += "\n## All points\n" + "".join(scenario_tables(data))
     new = sys.argv[2] + ".new"
     with open(new, "w", encoding="utf-8") as handle:

@@ -219,6 +219,36 @@ void replace(EvalConfig& c, const char* key, const std::optional<std::vector<dou
   c.sweep.emplace_back(key, *values);
 }
 
+uint64_t flow_count(const Setting& s) {
+  const uint64_t hosts = s.scenario.nodes;
+  const Workload& w = s.traffic;
+  uint64_t flows = 0;
+  switch (w.pattern) {
+    case Pattern::kFlows:
+      for (const FlowSpec& f : w.flow) flows += f.count;
+      break;
+    case Pattern::kPermutation: flows = hosts; break;
+    case Pattern::kAllToAll: flows = hosts * (hosts - 1); break;
+    case Pattern::kRing: flows = hosts * w.steps; break;
+    case Pattern::kIncast: flows = uint64_t{w.fan_in} * w.rounds + 1; break;
+    case Pattern::kRpc: flows = 2 * hosts * w.rounds; break;
+    case Pattern::kMany: flows = w.connections; break;
+  }
+  return flows;
+}
+
+// Of all flows, at most.
+double packet_count(const Setting& s) {
+  const Workload& w = s.traffic;
+  double bytes = 0;
+  for (const FlowSpec& f : w.flow) bytes += static_cast<double>(f.bytes) * f.count;
+  if (w.pattern != Pattern::kFlows)
+    bytes = static_cast<double>(std::max(w.bytes, w.answer_bytes)) * (w.per_plane ? s.scenario.planes : 1) *
+                static_cast<double>(flow_count(s)) +
+            static_cast<double>(w.victim_bytes);
+  return bytes / s.packet.payload + static_cast<double>(flow_count(s)) * s.scenario.planes;
+}
+
 Status check(const EvalConfig& c) {
   const auto bad = [&](const std::string& key, auto value, const std::string& what) {
     return Status::error(fmt::format("{}: {} = {}: expected {}", c.file, key, value, what));
@@ -254,6 +284,10 @@ Status check(const EvalConfig& c) {
                                "(docs/simulation.md, Flow control)",
                                std::max<int64_t>(most, 0), s.scenario.fabric.queue_bytes));
     }
+    // RoCEv2's packets have numbers of 32 bits here, so that no run wraps.
+    if (const double packets = packet_count(s); packets >= 0x1p32)
+      return bad("packet.payload", s.packet.payload,
+                 fmt::format("a run of fewer than 2^32 packets, this one has {:.0f}", packets));
     const uint64_t have = machine_bytes(), want = memory_of(s);
     if (want > have)
       return bad("cluster.nodes", s.scenario.nodes,
@@ -461,36 +495,12 @@ Setting at_point(const EvalConfig& c, const Point& point) {
   return s;
 }
 
-namespace {
-
-// Of all flows; the account of what is placed has a bit for each packet.
-uint64_t flows_bytes(const Workload& w, uint32_t planes, uint64_t flows) {
-  if (w.pattern != Pattern::kFlows)
-    return std::max(w.bytes, w.answer_bytes) * (w.per_plane ? planes : 1) * flows + w.victim_bytes;
-  uint64_t sum = 0;
-  for (const FlowSpec& f : w.flow) sum += f.bytes * f.count;
-  return sum;
-}
-
-}  // namespace
-
 uint64_t memory_of(const Setting& s) {
   // A frame in the pool is 320 bytes; no link and no queue holds more packets than its bytes allow.
   const uint64_t hosts = s.scenario.nodes, links = hosts * s.scenario.planes * 6;
   const uint64_t packets_queued = s.scenario.fabric.queue_bytes / s.packet.wire(s.packet.payload) / 8 + 16;
-  uint64_t flows = 0;
+  const uint64_t flows = flow_count(s);
   const Workload& w = s.traffic;
-  switch (w.pattern) {
-    case Pattern::kFlows:
-      for (const FlowSpec& f : w.flow) flows += f.count;
-      break;
-    case Pattern::kPermutation: flows = hosts; break;
-    case Pattern::kAllToAll: flows = hosts * (hosts - 1); break;
-    case Pattern::kRing: flows = hosts * w.steps; break;
-    case Pattern::kIncast: flows = uint64_t{w.fan_in} * w.rounds + 1; break;
-    case Pattern::kRpc: flows = 2 * hosts * w.rounds; break;
-    case Pattern::kMany: flows = w.connections; break;
-  }
   uint64_t pairs = flows;
   if (w.pattern == Pattern::kRing) pairs = hosts;
   if (w.pattern == Pattern::kIncast) pairs = w.fan_in + 1;
@@ -498,7 +508,8 @@ uint64_t memory_of(const Setting& s) {
   if (w.pattern == Pattern::kFlows) pairs = w.flow.size();
   const uint64_t state =
       uint64_t{s.weft.paths} * s.scenario.planes * 256 + 4096;  // of a connection, each end
-  const uint64_t placed = flows_bytes(w, s.scenario.planes, flows) / s.packet.payload / 8;
+  // The account of what is placed has a bit for each packet.
+  const auto placed = static_cast<uint64_t>(std::min(packet_count(s) / 8, 1e18));
   return links * packets_queued * 320 + pairs * 2 * state + flows * 128 + placed;
 }
 

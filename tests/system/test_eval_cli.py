@@ -135,6 +135,9 @@ class EvalCli(unittest.TestCase):
     def test_absurd_sizes(self):
         self.changed("nodes = 8", "nodes = 1_000_000_000", "cluster.nodes = 1000000000", "from 1 to 4096")
         self.changed("bytes = 200_000", "bytes = 1e18", "traffic.bytes = 1e+18", "1099511627776")
+        self.changed("payload = 4086\noverhead = 64\n[traffic]\npattern = \"permutation\"\nbytes = 200_000",
+                     "payload = 64\noverhead = 64\n[traffic]\npattern = \"permutation\"\nbytes = 1_099_511_627_776",
+                     "packet.payload = 64", "fewer than 2^32 packets")
         self.changed("paths = 16", "paths = 65", "weft.paths = 65", "from 1 to 64")
         self.changed("loss = [0, 0.02]", "loss = [nan]", "sweep.loss[0] = nan")
         self.changed("bytes = 200_000", "bytes = 99999999999999999999", "not TOML")

@@ -158,6 +158,7 @@ pfc_xoff_bytes = 3000
 pfc_xon_bytes = 2000
 slow_core_links = 7
 slow_core_factor = 0.5
+slow_core_place = "together"
 [[fabric.link]]
 plane = 1
 tor = 3
@@ -192,6 +193,7 @@ core = 5
   CHECK(c.pfc_xon_bytes == 2000);
   CHECK(c.slow_core_links == 7);
   CHECK(c.slow_core_factor == 0.5);
+  CHECK(c.slow_core_place == SlowPlace::kTogether);
   REQUIRE(c.link.size() == 1);
   CHECK(c.link[0].plane == 1);
   CHECK(c.link[0].tor == 3);
