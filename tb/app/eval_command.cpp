@@ -77,7 +77,7 @@ struct Work {
 };
 
 int bad_input(const std::string& text) {
-  std::fprintf(stderr, "weft eval: %s\n", text.c_str());
+  std::fprintf(stderr, "weft eval: %s\n", escaped(text).c_str());
   return kBadInput;
 }
 

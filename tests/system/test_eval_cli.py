@@ -244,6 +244,9 @@ class EvalCli(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]", result.stdout))
         self.assertEqual(result.stdout.count("a\\x1b[31mred\\x0ab\\u009b1m"), 3)
+        self.write(SCENARIO.replace('"small"', f'"{bad}"'))
+        os.remove(os.path.join(self.dir, "o.json"))
+        self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]", self.weft("--scenario", "s.toml").stderr))
         # So are those of groups in a table of cells, and of files in what failed.
         self.write(SCENARIO.replace("limit_us = 100_000", "limit_us = 25").replace(
             '"permutation"\nbytes = 200_000', '"flows"\n[[traffic.flow]]\nsrc = 0\ndst = 1\nbytes = 2_000_000\ngroup = "a,\\"b"')

@@ -45,6 +45,18 @@ EvalConfig busy() {
   return c;
 }
 
+// Steps that start when another host has told that its own is complete.
+EvalConfig ring() {
+  EvalConfig c = busy();
+  c.base.traffic = {};
+  c.base.traffic.pattern = Pattern::kRing;
+  c.base.traffic.bytes = 20'000;
+  c.base.traffic.steps = 4;
+  c.base.traffic.on_delivery = false;
+  c.seeds = {1};
+  return c;
+}
+
 // All there is to tell but times.
 std::string told_by(const Machine& machine, const EvalConfig& config) {
   const auto results = run_all(
@@ -59,18 +71,38 @@ TEST_CASE("run: one thread and two give the same figures", "[eval][run]") {
   const std::string one = told_by({1, nullptr}, busy()), two = told_by({2, nullptr}, busy());
   CHECK(std::regex_search(one, std::regex("\"unfinished\": \\{\\s+\"mean\": 0\\.0,")));
   CHECK((one == two));
+  CHECK((told_by({1, nullptr}, ring()) == told_by({2, nullptr}, ring())));
   EvalConfig other = busy();
   other.seeds = {1, 3};
   CHECK_FALSE((told_by({2, nullptr}, other) == two));
 }
 
 TEST_CASE("run: two and three ranks give the figures of one program", "[eval][run]") {
-  const std::string one = told_by({}, busy());
-  for (const unsigned count : {2u, 3u}) {
-    std::vector<std::string> told(count);
-    tb::on_ranks(count, [&](tb::Ranks& rank) { told[rank.rank()] = told_by({1, &rank}, busy()); });
-    for (const std::string& t : told) CHECK((t == one));
+  for (const EvalConfig& config : {busy(), ring()}) {
+    const std::string one = told_by({}, config);
+    for (const unsigned count : {2u, 3u}) {
+      std::vector<std::string> told(count);
+      tb::on_ranks(count, [&](tb::Ranks& rank) { told[rank.rank()] = told_by({1, &rank}, config); });
+      for (const std::string& t : told) CHECK((t == one));
+    }
   }
+}
+
+TEST_CASE("run: a step starts when its neighbour has told that the last is complete", "[eval][run]") {
+  Setting s = small(0);
+  s.scenario.planes = 1;
+  s.scenario.fabric.hosts_per_leaf = 8;
+  s.traffic.pattern = Pattern::kRing;
+  s.traffic.bytes = 4086;
+  s.traffic.steps = 5;
+  const auto took = [&](bool on_delivery) {
+    s.traffic.on_delivery = on_delivery;
+    return value_of(run_one(s, BodyKind::kRoce, 1).metrics, "last_us");
+  };
+  // A step more costs there: two links and the packet twice; an ack back, and a link's time for the news.
+  const double there = 2 + 2 * (4088 + 82) * 8e-5, back = 2 + 2 * 86 * 8e-5;
+  CHECK(took(true) == Approx(5 * there + back).margin(0.1));
+  CHECK(took(false) == Approx(5 * (there + back) + 4 * 1).margin(0.1));
 }
 
 TEST_CASE("run: an original that comes late makes its resend needless, where nothing is lost",
