@@ -25,7 +25,7 @@ PYTHON := $(VENV)/bin/python
 EVAL := sw/scenarios/eval
 comma := ,
 
-.PHONY: help sim eval eval-full comply test mutants fuzz formal lint synth wave bench format docs clean gen weft
+.PHONY: help sim eval eval-full comply test test-long mutants fuzz formal lint synth wave bench format docs clean gen weft
 
 help:
 	@echo 'Weft: an open collective-offload NIC'
@@ -37,8 +37,9 @@ help:
 	@echo '  make test                    every test'
 	@echo '  make test T=common           one program; T="fifo: data*" matches names of tests'
 	@echo '  make test T=common SEED=7 WAVES=1   with this seed, writing $(BUILD)/waves/*.fst'
+	@echo '  make test-long               what is too slow for every day, tests/long.toml; T=<name>: one of them'
 	@echo '  make formal                  model-check the transport, the long searches (M=NO_W2: one run, told in words); prove the reducer'
-	@echo '  make mutants T=ref           put known mistakes into the sources: do the tests find them?'
+	@echo '  make mutants T=tx            put known mistakes into copies of the sources: do the tests find them?'
 	@echo '  make fuzz                    libFuzzer on the parser and the endpoint, a minute each'
 	@echo '  make wave T="fifo: data*"     open the waves of a test in GTKWave'
 	@echo '  make lint                    Verilator -Wall and slang on every module, formats, layout'
@@ -80,6 +81,10 @@ gen:
 test:
 	$(SETUP) sim test synth eval
 	@'$(PYTHON)' sw/tools/runtests.py "$$T"
+
+test-long:
+	$(SETUP) sim test synth eval
+	@'$(PYTHON)' sw/tools/testlong.py "$$T"
 
 formal:
 	$(SETUP) sim test synth

@@ -10,7 +10,7 @@ configuration, `-<module> <reason>` leaves a module out (it needs parameters of 
 kept in build/lint by a hash of all that went in.
 
 Beside it: format of the C++, headers and names of the SystemVerilog, syntax of Python and shell,
-stray files at the top level, the protocol's rules against their tests.
+stray files at the top level, the protocol's rules against their tests, lists of mutants against the sources.
 """
 import argparse
 import ast
@@ -24,6 +24,7 @@ import sys
 import textwrap
 
 import flist
+import mutate
 import protocol
 import verilate
 
@@ -311,7 +312,8 @@ def main():
 
     messages = []
     for title, check in (("layout", check_layout), ("headers", check_headers), ("scripts", check_scripts),
-                         ("C++ format", check_cpp_format), ("protocol", protocol.faults)):
+                         ("C++ format", check_cpp_format), ("protocol", protocol.faults),
+                         ("mutants", lambda: mutate.all_mutants()[1])):
         found = check()
         messages += found
         print(f"{title}: {'ok' if not found else str(len(found)) + ' to mend'}", flush=True)
