@@ -18,13 +18,14 @@ import glob
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
 import zlib
+
+import runtests
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LISTS = ("tests/unit/*/mutants.toml", "tests/system/mutants.toml")
@@ -140,6 +141,13 @@ def all_mutants():
     return mutants, faults
 
 
+def list_faults():
+    """A line for each mutant that does not fit the sources, or names a test that is not there."""
+    mutants, faults = all_mutants()
+    known = set(runtests.all_names())
+    return faults + [f"{m}: no test '{test}'" for m in mutants for test in m.tests if test not in known]
+
+
 def rounds_of(mutants):
     """Groups of mutants with the texts of their files: as many as can be chosen in one build, the others alone."""
     rounds, left = [], [m for m in mutants if m.chosen]
@@ -213,7 +221,7 @@ class Programs:
     def __init__(self, copy, build, venv):
         self.copy, self.env = copy, dict(os.environ, BUILD=build, VENV=venv, WEFT_BUILD_DIR=build)
         self.env.pop(CHOICE, None)
-        spec = importlib.util.spec_from_file_location("runtests", os.path.join(copy, "sw/tools/runtests.py"))
+        spec = importlib.util.spec_from_file_location("runtests_of_copy", os.path.join(copy, "sw/tools/runtests.py"))
         self.runtests = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.runtests)
         self.build_dir, self.tests, self.seconds = build, {}, {}
@@ -266,8 +274,10 @@ class Programs:
 
 def main():
     mutants, faults = all_mutants()
-    for fault in faults:
-        print(f"mutants: {fault}", file=sys.stderr)
+    if sys.argv[1:] == ["--check"]:
+        faults = list_faults()
+    for line in faults:
+        print(f"mutants: {line}", file=sys.stderr)
     if sys.argv[1:] == ["--check"]:
         return 2 if faults else 0
     program = sys.argv[1] if len(sys.argv) > 1 else ""
