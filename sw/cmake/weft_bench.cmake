@@ -23,7 +23,7 @@ function(weft_bench name)
   add_executable(bench_${name} EXCLUDE_FROM_ALL ${A_SOURCES})
   set_target_properties(bench_${name} PROPERTIES
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${WEFT_BUILD}/bench")
-  target_include_directories(bench_${name} PRIVATE "${WEFT_ROOT}/tests/common")
+  target_include_directories(bench_${name} PRIVATE "${WEFT_ROOT}/tests/common" "${WEFT_ROOT}")
   target_link_libraries(bench_${name} PRIVATE ${A_LIBS} ${A_MODELS})
   target_compile_definitions(bench_${name} PRIVATE WEFT_SOURCE_DIR="${WEFT_ROOT}" WEFT_BUILD_DIR="${WEFT_BUILD}")
   add_dependencies(bench_${name} wire_gen ${A_DEPENDS})

@@ -8,7 +8,7 @@
 # which reads the names of the test cases from the sources: give TEST_CASE a plain string literal.
 
 add_library(weft_test_main STATIC EXCLUDE_FROM_ALL "${WEFT_ROOT}/tests/common/main.cpp")
-target_include_directories(weft_test_main PUBLIC "${WEFT_ROOT}/tests/common")
+target_include_directories(weft_test_main PUBLIC "${WEFT_ROOT}/tests/common" "${WEFT_ROOT}")
 
 function(weft_test name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS;MODELS;DEPENDS" ${ARGN})

@@ -4,18 +4,21 @@
 Benchmarks are the programs of weft_bench() and the scripts tests/bench/*.py. Each prints a line of
 JSON {"<figure>": {"value", "goal", "unit", "met"}} per figure. They run one at a time, so that none
 disturbs another. All figures go to build/bench.json. A goal that is not met is shown as NO and does
-not fail the run (a busy machine is slow); a benchmark that breaks, or reports a figure twice, does.
+not fail the run (a busy machine is slow); a benchmark that breaks, reports a figure twice, or has not ended
+after BENCH_LIMIT_S seconds, does; the others run all the same.
 
     bench.py [NAME ...]      only these benchmarks
 """
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD") or "build")
+LIMIT_S = float(os.environ.get("BENCH_LIMIT_S") or 1800)  # of one program; only a hang comes near it
 
 
 def commands():
@@ -30,6 +33,18 @@ def commands():
     return found
 
 
+def run(command):
+    """(what it printed, exit status); nothing instead of a status: it did not end, and was ended with all that it started."""
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, start_new_session=True) as program:
+        try:
+            return program.communicate(timeout=LIMIT_S)[0], program.returncode
+        except BaseException as why:
+            os.killpg(program.pid, signal.SIGKILL)
+            if isinstance(why, subprocess.TimeoutExpired):
+                return program.communicate()[0], None
+            raise
+
+
 def main():
     known = commands()
     wrong = [name for name in sys.argv[1:] if name not in known]
@@ -40,11 +55,11 @@ def main():
     for name in sys.argv[1:] or known:
         if sys.stderr.isatty():
             print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
-        result = subprocess.run(known[name], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+        text, status = run(known[name])
         if sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr)
         before = len(figures)
-        for line in result.stdout.splitlines():
+        for line in text.splitlines():
             if not line.startswith('{"'):
                 print(line)
                 continue
@@ -54,8 +69,10 @@ def main():
                 elif figure in figures:
                     broken.append(f"{name}: figure '{figure}' is reported twice")
                 figures[figure] = entry
-        if result.returncode != 0:
-            broken.append(f"{name}: exit status {result.returncode}")
+        if status is None:
+            broken.append(f"{name}: has not ended after {LIMIT_S:g} s (BENCH_LIMIT_S)")
+        elif status != 0:
+            broken.append(f"{name}: exit status {status}")
         elif len(figures) == before:
             broken.append(f"{name}: no figure")
     if figures:

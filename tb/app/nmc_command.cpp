@@ -18,7 +18,7 @@
 #include "sw/ref/numerics.h"
 #include "sw/tools/command_line.h"
 #include "tb/nmc/world.h"
-#include "verilated.h"
+#include "tb/sim/owned_model.h"
 
 namespace weft::tools {
 namespace {
@@ -324,8 +324,7 @@ Result<Measured> run_unit(const Options& o, const num::Job& job, const std::vect
       return static_cast<double>(random >> 11) * 0x1p-53 < o.stall;
     };
 
-  VerilatedContext context;
-  const auto dut = std::make_unique<Vnmc_top>(&context);
+  tb::OwnedModel<Vnmc_top> dut;
   World world(*dut, settings);
   nmc::NmcRequest request;
   request.job = job;
@@ -371,7 +370,6 @@ Result<Measured> run_unit(const Options& o, const num::Job& job, const std::vect
                        static_cast<double>(result.size()));
   }
   if (terminal) std::fprintf(stderr, "\r\033[K");
-  dut->final();
   if (!result.empty()) std::copy_n(world.at(request.dst), result.size(), result.begin());
   if (result == want) world.compare();  // all of memory; a wrong result is told in elements
   return Measured{world.completions().back().cycle + 1, world.counters().stall_read,

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "tb/node/pins.h"
+#include "tb/sim/owned_model.h"
 
 namespace weft::tb {
 
@@ -53,26 +54,22 @@ template <class Model>
 class VerilatedNode : public NodeModel {
  public:
   VerilatedNode(const std::string& name, uint64_t seed, bool traced)
-      : context_(std::make_unique<VerilatedContext>()) {
-    context_->randReset(2);
-    context_->randSeed(static_cast<int>(seed % 0x7fff'fffe) + 1);
-    context_->fatalOnError(false);  // a failed assertion ends the run with a message, not the program
-    if (traced) context_->traceEverOn(true);
-    model_ = std::make_unique<Model>(context_.get(), name.c_str());
+      : model_(name, [&](VerilatedContext& context) {
+          context.randReset(2);
+          context.randSeed(static_cast<int>(seed % 0x7fff'fffe) + 1);
+          context.fatalOnError(false);  // a failed assertion ends the run with a message, not the program
+          if (traced) context.traceEverOn(true);
+        }) {
     bind();
   }
   Model& model() { return *model_; }
-  ~VerilatedNode() override {
-    Verilated::threadContextp(context_.get());
-    model_->final();
-  }
 
   NodePins& pins() override { return pins_; }
-  void enter() override { Verilated::threadContextp(context_.get()); }
+  void enter() override { Verilated::threadContextp(&model_.context()); }
   bool eval(int64_t time_ps) override {
-    context_->time(static_cast<uint64_t>(time_ps));
+    model_.context().time(static_cast<uint64_t>(time_ps));
     model_->eval();
-    return !context_->gotError();
+    return !model_.context().gotError();
   }
   bool advance(uint64_t cycles) override {
     uint64_t* const now = node_time(*model_->rootp);
@@ -157,8 +154,7 @@ class VerilatedNode : public NodeModel {
 #undef WEFT_BIND_READ
 #undef WEFT_BIND_WRITE
 
-  std::unique_ptr<VerilatedContext> context_;
-  std::unique_ptr<Model> model_;
+  OwnedModel<Model> model_;
   NodePins pins_{};
 #if defined(VM_TRACE_FST) && VM_TRACE_FST
   std::unique_ptr<VerilatedFstC> waves_;

@@ -151,7 +151,7 @@ class Stall {
 
 // The rest needs a verilated model; a program without one may include this header too.
 #if __has_include(<verilated.h>)
-#include <verilated.h>
+#include "tb/sim/owned_model.h"
 #if defined(WEFT_TRACE) && WEFT_TRACE
 #include <verilated_fst_c.h>
 #endif
@@ -164,14 +164,14 @@ class Bench {
  public:
   /// `module` names it in messages. The model starts with random register values.
   explicit Bench(const char* module = "dut", uint64_t seed_value = seed())
-      : module_(module), context_(std::make_unique<VerilatedContext>()) {
-    context_->randReset(2);
-    context_->randSeed(static_cast<int>(seed_value % 0x7fffffff) + 1);
-    context_->fatalOnError(false);  // a failed assertion ends the test, not the program
+      : module_(module), dut_(module, [&](VerilatedContext& context) {
+          context.randReset(2);
+          context.randSeed(static_cast<int>(seed_value % 0x7fffffff) + 1);
+          context.fatalOnError(false);  // a failed assertion ends the test, not the program
 #if defined(WEFT_TRACE) && WEFT_TRACE
-    if (waves_wanted()) context_->traceEverOn(true);
+          if (waves_wanted()) context.traceEverOn(true);
 #endif
-    dut_ = std::make_unique<V>(context_.get(), module);
+        }) {
 #if defined(WEFT_TRACE) && WEFT_TRACE
     if (waves_wanted()) {
       wave_ = std::make_unique<VerilatedFstC>();
@@ -190,25 +190,21 @@ class Bench {
 #if defined(WEFT_TRACE) && WEFT_TRACE
     if (wave_) {  // what the bench looked at last is on the screen too
       dump();
-      context_->timeInc(kPeriod_ps);
+      context().timeInc(kPeriod_ps);
       dump();
       wave_->close();
     }
 #endif
-    // Of several benches the one that was evaluated last is the thread's, and it may be gone already; a model
-    // that is destroyed takes itself out of the thread's context.
-    Verilated::threadContextp(context_.get());
-    dut_->final();
   }
 
   V& dut() {
     return *dut_;
   }
   V* operator->() {
-    return dut_.get();
+    return dut_.operator->();
   }
   VerilatedContext& context() {
-    return *context_;
+    return dut_.context();
   }
 
   /// Clock cycles since the start, reset included.
@@ -235,15 +231,15 @@ class Bench {
     note_cycle(module_, cycle_);
     dut_->eval();
     dump();
-    context_->timeInc(kPeriod_ps / 2);
+    dut_.context().timeInc(kPeriod_ps / 2);
     dut_->clk_i = 1;
     dut_->eval();
     dump();
-    context_->timeInc(kPeriod_ps - kPeriod_ps / 2);
+    dut_.context().timeInc(kPeriod_ps - kPeriod_ps / 2);
     dut_->clk_i = 0;
     dut_->eval();
     ++cycle_;
-    if (context_->gotError() && !assertion_expected_) {
+    if (dut_.context().gotError() && !assertion_expected_) {
       dump();
       FAIL(module_ << ": an assertion of the RTL failed at cycle " << cycle_ - 1);
     }
@@ -269,7 +265,7 @@ class Bench {
     assertion_expected_ = true;
   }
   bool assertion_fired() const {
-    return context_->gotError();
+    return dut_.context().gotError();
   }
 
   /// Notes an event with the cycle in front; see weft::test::event.
@@ -285,13 +281,12 @@ class Bench {
 
   void dump() {
 #if defined(WEFT_TRACE) && WEFT_TRACE
-    if (wave_) wave_->dump(context_->time());
+    if (wave_) wave_->dump(dut_.context().time());
 #endif
   }
 
   const char* module_;
-  std::unique_ptr<VerilatedContext> context_;
-  std::unique_ptr<V> dut_;
+  tb::OwnedModel<V> dut_;
 #if defined(WEFT_TRACE) && WEFT_TRACE
   std::unique_ptr<VerilatedFstC> wave_;
 #endif

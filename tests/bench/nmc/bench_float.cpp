@@ -4,13 +4,12 @@
 // operands made for a purpose and compared with the reference, and what lanes without work cost.
 #include <cstdio>
 #include <ctime>
-#include <memory>
 
 #include "../../unit/nmc/nmc_cases.h"
 #include "Vfloat_byte.h"
 #include "Vfloat_half.h"
 #include "Vfloat_wide.h"
-#include "verilated.h"
+#include "tb/sim/owned_model.h"
 #include "weft_bench.h"
 
 using namespace weft;
@@ -28,14 +27,13 @@ double seconds_since(std::clock_t start) {
 template <class Model, unsigned kWidth, unsigned kLatency>
 class Lanes {
  public:
-  Lanes() : dut_(std::make_unique<Model>(&context_)) {
+  Lanes() {
     dut_->valid_i = 0;
     dut_->live_i = ~0u;
     dut_->rst_i = 1;
     for (unsigned i = 0; i < 4; ++i) edge();
     dut_->rst_i = 0;
   }
-  ~Lanes() { dut_->final(); }
 
   void edge() {
     dut_->clk_i = 1;
@@ -102,8 +100,7 @@ class Lanes {
   }
 
  private:
-  VerilatedContext context_;
-  std::unique_ptr<Model> dut_;
+  tb::OwnedModel<Model> dut_;
 };
 
 }  // namespace

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <memory>
 
 #include "Vnmc_double.h"
 #include "Vnmc_int.h"
-#include "verilated.h"
+#include "tb/sim/owned_model.h"
 #include "weft_bench.h"
 
 namespace {
@@ -17,13 +16,12 @@ namespace {
 template <class V>
 class Model {
  public:
-  explicit Model(unsigned words) : dut_(std::make_unique<V>(&context_)), words_(words) {
+  explicit Model(unsigned words) : words_(words) {
     dut_->rst_i = 1;
     dut_->valid_i = 0;
     for (int i = 0; i < 4; ++i) edge();
     dut_->rst_i = 0;
   }
-  ~Model() { dut_->final(); }
 
   /// Millions of cycles a second; `cmd` in each cycle, or idle.
   double speed(bool busy, unsigned cmd, uint64_t cycles) {
@@ -51,8 +49,7 @@ class Model {
     dut_->eval();
   }
 
-  VerilatedContext context_;
-  std::unique_ptr<V> dut_;
+  weft::tb::OwnedModel<V> dut_;
   unsigned words_;
   uint32_t random_ = 1;
 };

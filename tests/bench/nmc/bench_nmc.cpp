@@ -16,7 +16,7 @@
 #include "Vnmc_bench_top.h"
 #include "sw/ref/nmc_steps.h"
 #include "tb/nmc/world.h"
-#include "verilated.h"
+#include "tb/sim/owned_model.h"
 #include "weft_bench.h"
 
 using namespace weft;
@@ -37,7 +37,7 @@ constexpr num::Parts kParts<Vnmc_bench_pairs>{.multipliers = 2};
 template <class Dut = Vnmc_bench_top>
 class Reducer {
  public:
-  explicit Reducer(unsigned latency, unsigned regions = 40) : dut_(std::make_unique<Dut>(&context_)) {
+  explicit Reducer(unsigned latency, unsigned regions = 40) {
     nmc::NmcSettings settings;
     settings.latency = latency;
     settings.size = (kLen + 4096) * uint64_t{regions} + 4096;
@@ -48,7 +48,6 @@ class Reducer {
     for (int i = 0; i < 4; ++i) edge();
     dut_->rst_i = 0;
   }
-  ~Reducer() { dut_->final(); }
 
   nmc::World<Dut>& world() { return *world_; }
   void step() {
@@ -69,8 +68,7 @@ class Reducer {
   }
 
  private:
-  VerilatedContext context_;
-  std::unique_ptr<Dut> dut_;
+  tb::OwnedModel<Dut> dut_;
   std::unique_ptr<nmc::World<Dut>> world_;
   uint32_t random_ = 1;
 };

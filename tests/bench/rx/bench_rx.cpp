@@ -8,6 +8,7 @@
 
 #include "Vrx_flat.h"
 #include "frame.h"
+#include "tb/sim/owned_model.h"
 #include "weft_bench.h"
 #include "weft_cfg.h"
 
@@ -21,12 +22,12 @@ constexpr unsigned kPort = 1, kPaths = 8;
 
 class Alone {
  public:
-  Alone() : dut_(&context_, "rx_path") {
-    dut_.rst_i = 1;
+  Alone() {
+    dut_->rst_i = 1;
     for (int i = 0; i < 4; ++i) edge();
-    dut_.rst_i = 0;
-    dut_.m_axi_awready = dut_.m_axi_wready = dut_.commit_ready_i = 1;
-    dut_.ack_ready_i = 3;
+    dut_->rst_i = 0;
+    dut_->m_axi_awready = dut_->m_axi_wready = dut_->commit_ready_i = 1;
+    dut_->ack_ready_i = 3;
     for (int i = 0; i < 520; ++i) edge();
     configure(cfg::Port{kMac, kIp}.words(), cfg::Table::kPort, kPort);
     cfg::Region region;
@@ -40,42 +41,41 @@ class Alone {
   }
 
   void beat(const std::uint8_t* bytes, std::size_t n, bool last) {
-    dut_.s_axis_tvalid = 1;
-    dut_.s_axis_tlast = last;
-    dut_.s_axis_tkeep = n == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
-    std::memcpy(&dut_.s_axis_tdata[0], bytes, n);
+    dut_->s_axis_tvalid = 1;
+    dut_->s_axis_tlast = last;
+    dut_->s_axis_tkeep = n == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
+    std::memcpy(&dut_->s_axis_tdata[0], bytes, n);
     edge();
   }
   void idle() {
-    dut_.s_axis_tvalid = 0;
+    dut_->s_axis_tvalid = 0;
     edge();
   }
   std::uint64_t committed() const { return committed_; }
 
  private:
   void edge() {
-    dut_.m_axi_bvalid = responses_ != 0;
-    dut_.eval();
-    if (dut_.m_axi_bvalid && dut_.m_axi_bready) --responses_;
-    if (dut_.m_axi_wvalid && dut_.m_axi_wlast) ++responses_;
-    committed_ += dut_.evt_data_o;
-    dut_.clk_i = 1;
-    dut_.eval();
-    dut_.clk_i = 0;
-    ++dut_.now_i;
+    dut_->m_axi_bvalid = responses_ != 0;
+    dut_->eval();
+    if (dut_->m_axi_bvalid && dut_->m_axi_bready) --responses_;
+    if (dut_->m_axi_wvalid && dut_->m_axi_wlast) ++responses_;
+    committed_ += dut_->evt_data_o;
+    dut_->clk_i = 1;
+    dut_->eval();
+    dut_->clk_i = 0;
+    ++dut_->now_i;
   }
   void configure(const cfg::Words& words, cfg::Table table, unsigned index) {
-    dut_.cfg_valid_i = 1;
-    dut_.cfg_kind_i = static_cast<std::uint8_t>(table);
-    dut_.cfg_index_i = static_cast<std::uint16_t>(index);
-    for (unsigned i = 0; i < words.size(); ++i) dut_.cfg_data_i[i] = words[i];
+    dut_->cfg_valid_i = 1;
+    dut_->cfg_kind_i = static_cast<std::uint8_t>(table);
+    dut_->cfg_index_i = static_cast<std::uint16_t>(index);
+    for (unsigned i = 0; i < words.size(); ++i) dut_->cfg_data_i[i] = words[i];
     edge();
-    dut_.cfg_valid_i = 0;
+    dut_->cfg_valid_i = 0;
     for (int i = 0; i < 64; ++i) edge();
   }
 
-  VerilatedContext context_;
-  Vrx_flat dut_;
+  tb::OwnedModel<Vrx_flat> dut_{"rx_path"};
   std::uint64_t responses_ = 0, committed_ = 0;
 };
 

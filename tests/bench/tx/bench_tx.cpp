@@ -9,6 +9,7 @@
 #include <string>
 
 #include "Vtx_flat.h"
+#include "tb/sim/owned_model.h"
 #include "tx_bench.h"
 #include "weft_bench.h"
 
@@ -21,33 +22,31 @@ using weft::bench::report;
 /// What Surroundings needs of a bench, without a test framework around it.
 class PlainBench {
  public:
-  PlainBench() : dut_(&context_, "tx_path") {}
-  Vtx_flat* operator->() { return &dut_; }
+  Vtx_flat* operator->() { return &*dut_; }
   uint64_t cycle() const { return cycle_; }
-  void eval() { dut_.eval(); }
+  void eval() { dut_->eval(); }
   void tick() {
-    dut_.eval();
+    dut_->eval();
     edge();
   }
   /// tick() for a caller that has not looked at outputs since it set inputs.
   void edge() {
-    dut_.clk_i = 1;
-    dut_.eval();
-    dut_.clk_i = 0;
-    dut_.eval();
+    dut_->clk_i = 1;
+    dut_->eval();
+    dut_->clk_i = 0;
+    dut_->eval();
     ++cycle_;
   }
   void reset() {
-    dut_.rst_i = 1;
+    dut_->rst_i = 1;
     for (unsigned i = 0; i < 4; ++i) tick();
-    dut_.rst_i = 0;
+    dut_->rst_i = 0;
     eval();
   }
   void progress() {}
 
  private:
-  VerilatedContext context_;
-  Vtx_flat dut_;
+  tb::OwnedModel<Vtx_flat> dut_{"tx_path"};
   uint64_t cycle_ = 0;
 };
 

@@ -3,6 +3,8 @@
 // The harness itself: its random numbers repeat, its throttles stall as often as they say, and a
 // bench notices a broken rule of the RTL.
 #include "Vcommon_probe.h"
+#include "Vcommon_skid.h"
+#include "verilated_syms.h"  // the scopes of a context
 #include "weft_test.h"
 
 using weft::test::Bench;
@@ -112,4 +114,24 @@ TEST_CASE("harness: no progress fails the test", "[harness][!shouldfail]") {
   Probe p;
   p.patience(100);
   p.ticks(200);
+}
+
+TEST_CASE("harness: of two models the one that goes leaves the other its scopes", "[harness][smoke]") {
+  // Each way round: the model made last is the thread's, whichever goes first.
+  for (const bool last : {false, true}) {
+    auto a = std::make_unique<Bench<Vcommon_skid>>("same_name");
+    auto b = std::make_unique<Bench<Vcommon_skid>>("same_name");
+    auto& goes = last ? b : a;
+    auto& stays = last ? a : b;
+    VerilatedContext& left = stays->context();
+    REQUIRE(left.scopeNameMap() != nullptr);
+    const size_t scopes = left.scopeNameMap()->size();
+    REQUIRE(scopes > 0);
+    const VerilatedContext* const gone = &goes->context();
+    goes.reset();
+    CHECK(left.scopeNameMap()->size() == scopes);
+    CHECK(Verilated::threadContextp() != gone);
+    stays->reset();
+    stays->ticks(3);
+  }
 }

@@ -10,7 +10,7 @@
 #include "sw/ref/engine.h"
 #include "sw/ref/reduction.h"
 #include "tb/nmc/world.h"
-#include "verilated.h"
+#include "tb/sim/owned_model.h"
 
 using namespace me;
 using weft::num::Job;
@@ -35,7 +35,7 @@ class Probe {
   Err served(const Wqe& w) {
     look({static_cast<unsigned>(w.dtype), static_cast<unsigned>(w.to), static_cast<unsigned>(w.redop),
           w.propagate_nan | 2u * w.saturate | 4u * w.exact, w.nsrc, w.own});
-    return static_cast<Err>(probe_.served_o);
+    return static_cast<Err>(probe_->served_o);
   }
   // An empty text, or how hardware and software differ.
   std::string compare(const Fields& f) {
@@ -58,23 +58,23 @@ class Probe {
             std::to_string(f.nsrc) + " own " + std::to_string(f.own) + ": " + std::to_string(got) + ", not " +
             weft::wire::name(want);
     };
-    expect("whole", probe_.all_o, all);
-    expect("without exact sums", probe_.no_exact_o, weft::num::check(job, f.nsrc, f.own, {.exact = 0}));
-    expect("exact sums but of bf16", probe_.small_exact_o,
+    expect("whole", probe_->all_o, all);
+    expect("without exact sums", probe_->no_exact_o, weft::num::check(job, f.nsrc, f.own, {.exact = 0}));
+    expect("exact sums but of bf16", probe_->small_exact_o,
            weft::num::check(job, f.nsrc, f.own, {.exact = 1}));
-    expect("without blocks", probe_.no_blocks_o, weft::num::check(job, f.nsrc, f.own, {.blocks = false}));
-    expect("without products", probe_.no_products_o,
+    expect("without blocks", probe_->no_blocks_o, weft::num::check(job, f.nsrc, f.own, {.blocks = false}));
+    expect("without products", probe_->no_products_o,
            weft::num::check(job, f.nsrc, f.own, {.products = false}));
     weft::nmc::NmcRequest request;
     request.job = job;
     request.nsrc = f.nsrc;
     request.own = f.own;
-    expect("served", probe_.served_o, weft::nmc::served(request, {.exact = 0}));
-    expect("served with exact sums", probe_.served_exact_o, weft::nmc::served(request, {}));
+    expect("served", probe_->served_o, weft::nmc::served(request, {.exact = 0}));
+    expect("served with exact sums", probe_->served_exact_o, weft::nmc::served(request, {}));
     if (all == Err::OK && why.empty()) {
       const size_t from = weft::num::bytes_of(job.from), to = weft::num::bytes_of(job.to);
       const size_t align = block || from != to ? 0xff : to - 1;
-      if (probe_.align_o != align) why = "common_align of dtype " + std::to_string(f.dtype);
+      if (probe_->align_o != align) why = "common_align of dtype " + std::to_string(f.dtype);
     }
     return why;
   }
@@ -82,16 +82,15 @@ class Probe {
 
  private:
   void look(const Fields& f) {
-    probe_.dtype_i = static_cast<uint8_t>(f.dtype);
-    probe_.to_i = static_cast<uint8_t>(f.to);
-    probe_.redop_i = static_cast<uint8_t>(f.redop);
-    probe_.flags_i = static_cast<uint8_t>(f.flags);
-    probe_.nsrc_i = static_cast<uint8_t>(f.nsrc);
-    probe_.own_i = static_cast<uint8_t>(f.own);
-    probe_.eval();
+    probe_->dtype_i = static_cast<uint8_t>(f.dtype);
+    probe_->to_i = static_cast<uint8_t>(f.to);
+    probe_->redop_i = static_cast<uint8_t>(f.redop);
+    probe_->flags_i = static_cast<uint8_t>(f.flags);
+    probe_->nsrc_i = static_cast<uint8_t>(f.nsrc);
+    probe_->own_i = static_cast<uint8_t>(f.own);
+    probe_->eval();
   }
-  VerilatedContext context_;
-  Vmath_probe probe_{&context_};
+  weft::tb::OwnedModel<Vmath_probe> probe_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -10,6 +11,8 @@ import flist
 import lint
 import runtests
 import verilate
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 
 class Runner(unittest.TestCase):
@@ -167,6 +170,28 @@ class Views(unittest.TestCase):
                 # A port or register may be a struct whose fields stand in a generated package.
                 declared = re.sub(r"(_[ioq])\..*", r"\1", name).split(".")
                 self.assertEqual([part for part in declared if part not in words], [], f"{view}: {name}")
+
+
+class Benches(unittest.TestCase):
+    def test_a_benchmark_that_never_ends_is_named_and_the_others_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bench = os.path.join(folder, "bench")
+            os.mkdir(bench)
+            figure = '{"%s": {"value": 3, "goal": 3, "unit": "x", "met": true}}'
+            for name, text in [("hangs", "echo '" + figure % "before" + "'; sleep 300 & wait"), ("ends", "echo '" + figure % "after" + "'")]:
+                path = os.path.join(bench, name)
+                with open(path, "w", encoding="utf-8") as handle:
+                    handle.write("#!/bin/sh\n" + text + "\n")
+                os.chmod(path, 0o755)
+            with open(os.path.join(bench, "list.txt"), "w", encoding="utf-8") as handle:
+                handle.write("hangs\nends\n")
+            result = subprocess.run([sys.executable, os.path.join(ROOT, "sw/tools/bench.py"), "hangs", "ends"], text=True,
+                                    env={**os.environ, "BUILD": folder, "BENCH_LIMIT_S": "0.5"}, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, timeout=60, check=False)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn("hangs: has not ended after 0.5 s", result.stdout)
+        for figure in ("before", "after"):
+            self.assertRegex(result.stdout, rf"(?m)^{figure} +3 +3  yes  x$")
 
 
 if __name__ == "__main__":
