@@ -53,6 +53,48 @@ def scopes(wave):
     return next(((parts[0], parts[1]) for parts in names if len(parts) > 2), (names[0][0], names[0][0]))
 
 
+RANGE = re.compile(r"\[[0-9:]+\]$")
+RIGHT, BINARY, HEX, NAMES = 0x20, 0x8, 0x2, 1 << 32  # how GTKWave shows a value; NAMES: those of its enum
+
+
+def flags(variable):
+    """The line in front of a signal that says how it is shown."""
+    form = BINARY if (variable.bitwidth or 1) == 1 else HEX
+    return f"@{(NAMES if variable.enum_type else 0) | form | RIGHT:x}"
+
+
+def label(variable):
+    """A signal as GTKWave names it in this very file: a parameter may give it other bits than the saved view has."""
+    name = RANGE.sub("", variable.full_name)
+    width = variable.bitwidth or 1
+    return name if width == 1 else f"{name}[{width - 1}:0]"
+
+
+def on_this_file(lines, wave):
+    """(lines of a view with the signals as the file has them, names that it has not)."""
+    import pywellen
+
+    # Saved views call the model "dut", whatever this bench calls it.
+    scope = scopes(wave)[0]
+    there = {}
+    for variable in pywellen.Waveform(wave).all_vars():
+        there.setdefault(RANGE.sub("", variable.full_name), variable)
+    out, missing = [], []
+    for line in lines:
+        if not line.startswith("dut."):
+            out.append(line)
+            continue
+        name = scope + RANGE.sub("", line)[len("dut"):]
+        variable = there.get(name)
+        if variable is None:
+            missing.append(name)
+            continue
+        if variable.enum_type:
+            out.append(flags(variable))  # of two flags in a row the last one counts
+        out.append(label(variable))
+    return out, missing
+
+
 def view_for(saved, wave):
     """Writes the view to open: the saved one on this file, with a marker where the test failed."""
     lines = []
@@ -60,9 +102,9 @@ def view_for(saved, wave):
         with open(saved, encoding="utf-8") as handle:
             lines = [line for line in handle.read().splitlines()
                      if not line.startswith(("[dumpfile]", "[savefile]", "[timestart]", "*"))]
-        # Saved views call the model "dut", whatever this bench calls it.
-        scope = scopes(wave)[0]
-        lines = [re.sub(r"(^|[ {])dut\.", rf"\g<1>{scope}.", line) for line in lines]
+        lines, missing = on_this_file(lines, wave)
+        if missing:
+            print(f"not in this file, left out of the view: {' '.join(missing)}")
     # About 50 cycles on screen, the failure towards the right with the marker on it.
     when = failed_at(wave)
     head = [f'[dumpfile] "{wave}"', f"[timestart] {max(0, (when or 0) - 120_000)}",
@@ -95,13 +137,14 @@ def new_view(path, wave):
             group = "ports"
         elif own.endswith("_q"):
             group = "registers"
-        if group and (name, variable.bitwidth or 1) not in groups[group]:
-            groups[group].append((name, variable.bitwidth or 1))
+        name = RANGE.sub("", name)
+        if group and name not in [known for known, _ in groups[group]]:
+            groups[group].append((name, variable))
     lines = ["[*] Arrange in GTKWave and save over this file; the model is called dut."]
     for title, names in groups.items():
         lines += ["@200", f"-{title}"]
-        for name, width in names:
-            lines += ["@28" if width == 1 else "@22", name if width == 1 else f"{name}[{width - 1}:0]"]
+        for name, variable in names:
+            lines += [flags(variable), "dut" + label(variable)[len(variable.full_name.split(".")[0]):]]
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as handle:
         handle.write("\n".join(lines) + "\n")

@@ -98,6 +98,52 @@ class Views(unittest.TestCase):
             self.assertTrue(files, result.stdout)
             self.check(view, set().union(*map(recorded, files)))
 
+    def opened(self, test):
+        """(the wave of this test of common, signals and flags of the view that opens on it)."""
+        folder = os.path.join(self.dir, "opened")
+        result = subprocess.run([os.path.join(views.BUILD, "tests/waves/common"), test, "--abort"], cwd=self.dir, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                                env=dict(os.environ, WAVES="1", WEFT_WAVES_DIR=folder))
+        waves = sorted(glob.glob(os.path.join(folder, "*.fst")), key=os.path.getmtime)
+        self.assertTrue(waves, result.stdout)
+        return waves
+
+    def shown(self, view):
+        """(flags, name) of each signal of a view."""
+        with open(view, encoding="utf-8") as handle:
+            lines = handle.read().splitlines()
+        flag, out = "", []
+        for line in lines:
+            if line.startswith("@"):
+                flag = line[1:]
+            elif re.match(r"^\w+\.", line):
+                out.append((flag, line))
+        return out
+
+    def test_a_view_has_the_signals_of_the_very_file_that_opens(self):
+        # The saved view was made of a FIFO of another depth: its counters have other bits.
+        fifo = named("fifo")
+        for wave in self.opened("fifo: data*"):
+            scope, module = views.scopes(wave)
+            if module != "weft_fifo":
+                continue
+            exact = {views.label(variable) for variable in pywellen.Waveform(wave).all_vars()}
+            signals = [name for _, name in self.shown(views.view_for(os.path.join(ROOT, "tests/waves/fifo.gtkw"), wave))]
+            self.assertEqual([name for name in signals if name not in exact], [])
+            self.assertEqual([re.sub(r"\[[0-9:]+\]$", "", name) for name in signals],
+                             [scope + name[len("dut"):] for name in fifo])
+
+    def test_enums_are_shown_by_their_names_and_what_is_not_there_is_told(self):
+        class Variable:
+            def __init__(self, name, width, enum):
+                self.full_name, self.bitwidth, self.enum_type = name, width, enum
+        self.assertEqual(views.flags(Variable("a.b", 3, ("state_e", [])) ), "@100000022")
+        self.assertEqual(views.flags(Variable("a.b", 3, None)), "@22")
+        self.assertEqual(views.flags(Variable("a.b", 1, None)), "@28")
+        wave = self.opened("fifo: data*")[0]
+        lines, missing = views.on_this_file(["@22", "dut.weft_fifo.gone_q[2:0]"], wave)
+        self.assertEqual((lines, missing), (["@22"], [f"{views.scopes(wave)[0]}.weft_fifo.gone_q"]))
+
     def test_a_name_that_is_not_there_is_noticed(self):
         with self.assertRaises(AssertionError):
             self.check("fifo", set(named("fifo")[1:]))
