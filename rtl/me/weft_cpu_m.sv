@@ -174,7 +174,8 @@ module weft_cpu_m
         saturate: fetched.saturate,
         exact: fetched.exact,
         nsrc: fetched.nsrc,
-        own: fetched.own
+        own: fetched.own,
+        divisor_ok: divisor_ok(fetched.scalar)
     };
     if (math_we_q)
       maths[math_line_q] <= {common_align(math_q), math_error(math_q, served_with(Exact))};

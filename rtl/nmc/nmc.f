@@ -8,6 +8,7 @@ rtl/nmc/weft_nmc_pkg.sv
 rtl/nmc/weft_nmc_float.sv
 rtl/nmc/weft_nmc_double.sv
 rtl/nmc/weft_nmc_int.sv
+rtl/nmc/weft_nmc_div.sv
 rtl/nmc/weft_nmc_mx_in.sv
 rtl/nmc/weft_nmc_mx_scale.sv
 rtl/nmc/weft_nmc_mx_pack.sv

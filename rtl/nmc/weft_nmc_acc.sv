@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The accumulator of the reducer: what a chunk of steps has come to so far, 32 bits for every
-// element, and the products of a chunk in fp64 that wait to be added.
+// element, and what else steps of a chunk keep: products in fp64 that wait to be added, and what
+// divisions have left.
 //
 // No handshake, read latency 1 cycle, of `half` and `byte` 2, a result can be read in the cycle
 // behind the one that writes it. Four banks, each as wide as the lanes it serves; only native steps
@@ -34,6 +35,7 @@ module weft_nmc_acc
     input  wire                 valid_i,
     input  wire lane_tag_t      tag_i,
     input  wire  [  NmcW-1:0]   wide_i,
+    input  wire  [NmcW/2-1:0]   kept_i,
     input  wire  [  NmcW-1:0]   half_i,
     input  wire                 stay_i,        // of half_i alone; never with a result that is
     input  wire  [ChunkW-1:0]   stay_index_i,  // written
@@ -114,13 +116,13 @@ module weft_nmc_acc
         .clk_i,
         .we_i   (valid_i && tag_i.to_kept),
         .waddr_i(tag_i.index),
-        .wdata_i(wide_i[NmcW/2-1:0]),
+        .wdata_i(kept_i),
         .re_i   (use_kept_i),
         .raddr_i(index_i),
         .rdata_o(kept_o)
     );
   end else begin : gen_no_kept
-    wire unused_kept = use_kept_i;
+    wire unused_kept = &{1'b0, use_kept_i, kept_i};
     assign kept_o = '0;
   end
 

@@ -27,7 +27,6 @@ module weft_nmc_chain
     input  wire                 valid_i,
     input  wire lane_cmd_t      cmd_i,
     input  wire  [ChunkW-1:0]   index_i,
-    input  wire  [      31:0]   scalar_i,
     input  wire  [ Words-1:0]   live_i,
     // Its turn to choose operands for the first array, later if they are blocks.
     input  wire                 sums_i,       // sums first ...
@@ -59,7 +58,6 @@ module weft_nmc_chain
 
   typedef struct packed {
     float_cmd_t        cmd;
-    logic [31:0]       scalar;
     logic [Words-1:0]  live;
     logic [ChunkW-1:0] index;
   } late_t;
@@ -88,7 +86,7 @@ module weft_nmc_chain
       .rst_i,
       .s_valid_i(chained),
       .s_ready_o(late_room),
-      .s_data_i ('{cmd: cmd_i.next, scalar: scalar_i, live: live_i, index: index_i}),
+      .s_data_i ('{cmd: cmd_i.next, live: live_i, index: index_i}),
       .m_valid_o(late_here),
       .m_ready_i(take),
       .m_data_o (late),
@@ -134,14 +132,13 @@ module weft_nmc_chain
   };
 
   // Sums on their way to the wide lanes, as long as the search for the scale of a block takes.
-  logic [31:0] scalar_q, block_factor;
+  logic [31:0] block_factor;
   logic [NmcW-1:0] between_q[MxScaleLatency];
   wire to_blocks = Blocks && which_q inside {LaneFloatOut, LaneBlockOut};
   assign between_o = between_q[MxScaleLatency-1];
-  assign factor_o  = to_blocks ? block_factor : scalar_q;
+  assign factor_o  = block_factor;
 
   always_ff @(posedge clk_i) begin
-    if (wide_next_o) scalar_q <= late.scalar;
     if (chained || (valid_i && keeps)) which_q <= cmd_i.which;
     for (int unsigned i = MxScaleLatency - 1; i > 0; i--)
       if (sums_q[FloatLatency+i]) between_q[i] <= between_q[i-1];

@@ -45,7 +45,8 @@ module weft_nmc_check
       saturate: req_i.saturate,
       exact: req_i.exact,
       nsrc: req_i.nsrc,
-      own: req_i.own
+      own: req_i.own,
+      divisor_ok: divisor_ok(req_i.scalar)
   };
 
   wire one = req_i.nsrc == 8'd1;

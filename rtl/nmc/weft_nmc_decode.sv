@@ -42,6 +42,7 @@ module weft_nmc_decode
     nmc_req_t    req;
     logic        copy;
     logic        same;        // no conversion, and an operation that every lane has
+    logic        divide;      // an average of integers
     logic        fp64;        // from or to
     logic        from_block;  // MX; both 0 when bits are copied
     logic        to_block;
@@ -81,6 +82,7 @@ module weft_nmc_decode
              req.redop != RedAvg && req.redop != RedPremulSum));
     x.same       = req.dtype == req.to && !is_block(req.dtype) && !req.exact &&
                    !(req.redop inside {RedProd, RedAvg, RedPremulSum});
+    x.divide     = req.redop == RedAvg && !req.dtype[3] && !is_block(req.dtype);
     x.fp64       = req.dtype == DtFloat64 || req.to == DtFloat64;
     x.from_block = is_block(req.dtype) && !x.copy;
     x.to_block   = is_block(req.to) && !x.copy;
@@ -108,7 +110,7 @@ module weft_nmc_decode
   function automatic shape_e shape_of(kind_t k);
     if (k.copy || (k.same && !k.fp64)) return Native;
     if (k.fp64 || k.exact_bf16) return Wide8;
-    return (k.req.dtype[1:0] == 2'd3 || k.req.to[1:0] == 2'd3) ? Wide16 : Wide32;
+    return (k.req.dtype[1:0] == 2'd3 || k.req.to[1:0] == 2'd3 || k.divide) ? Wide16 : Wide32;
   endfunction
 
   // log2 of the bytes of a step; as a table, which is one level.
@@ -271,11 +273,13 @@ module weft_nmc_decode
     x.fp            = k.req.dtype[3] || is_block(k.req.dtype);
     x.exact         = k.req.exact;
     x.fp64          = k.fp64;
-    // Integers wrap, so their sum may as well be scaled once: in its last step.
-    premul          = k.req.redop == RedPremulSum && x.fp;
+    // Integers wrap, so their sum may as well be scaled once: in its last step. An average of floats
+    // is a sum of what has been scaled before, since the sum itself may be too large.
+    premul          = k.req.redop inside {RedPremulSum, RedAvg} && x.fp;
     x.pairs         = Multipliers == 2 && premul && !x.fp64 && !x.one;
     x.premul        = premul && !x.pairs;
-    x.scale         = (k.req.redop == RedPremulSum && !x.fp) || k.req.redop == RedAvg;
+    x.scale         = k.req.redop == RedPremulSum && !x.fp;
+    x.divide        = k.divide;
     x.fold          = fold_of(k.req.redop);
     x.from          = is_block(k.req.dtype) ? FmtFp32 : format_of(k.req.dtype);
     x.to            = format_of(k.req.to);  // of its elements
@@ -286,9 +290,9 @@ module weft_nmc_decode
     // Floats have another array behind the fold; fp64, and sums of products that go by one source,
     // go on from the accumulator.
     x.second        = x.fp && !x.fp64 &&
-                      (k.to_block || (!x.one && !x.premul && (x.scale || converts)));
-    x.tail          = !x.one && x.fp && !x.second && (x.scale || converts);
-    x.chunked       = !x.one && (k.req.nsrc != 8'd2 || x.tail || x.premul);
+                      (k.to_block || (!x.one && !x.premul && converts));
+    x.tail          = x.divide || (!x.one && x.fp && !x.second && converts);
+    x.chunked       = x.divide || (!x.one && (k.req.nsrc != 8'd2 || x.tail || x.premul));
     x.propagate_nan = k.req.propagate_nan;
     x.saturate      = k.req.saturate;
     return x;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Integer lanes of 64 bits: sum and product (both wrap), maximum, minimum, and, or, xor, copy, and
-// any of these but a product times a scalar; of elements of 8 to 64 bits, signed or not.
+// any of these but a product times a scalar; of elements of 8 to 64 bits, signed or not; and what
+// divisions end with.
 //
 // No handshake: operands with valid_i in cycle t, result in t + IntLatency whatever the operation,
 // one step a cycle.
@@ -19,6 +20,8 @@
 //
 // With use_acc a is whole words, what a step with to_acc has left as its result. With `scalar` the
 // result is multiplied by scalar_i, whose lower half counts in 32-bit words, before it is cut.
+// With `quotient` it is a, or one more by bit 0 of b's 32-bit word l for word l of 64 bits, of which
+// the lower half counts where `from` and `to` have fewer: a step with `wide`, use_acc and IntSum.
 //
 // overflow_o: a live lane was clamped, one cycle behind its result; 0 when there is none. live_i
 // has a bit for each 32-bit word; in 64-bit words that of the lower half counts.
@@ -145,7 +148,7 @@ module weft_nmc_int
     return x;
   endfunction
 
-  function automatic chain_t chain(word_t a, word_t b, links_t links);
+  function automatic chain_t chain(word_t a, word_t b, links_t links, logic one_more);
     chain_t x, y;
     x = '0;
     y = '0;
@@ -154,6 +157,7 @@ module weft_nmc_int
       y[9*i+:9] = {b[8*i+7] ^ links.minus ^ links.flip[i], b[8*i+:7] ^ {7{links.minus}},
                    links.start[i]};
     end
+    y[0] = links.start[0] || one_more;
     return x - ~y;
   endfunction
 
@@ -229,21 +233,22 @@ module weft_nmc_int
   } fit_t;
 
   function automatic fit_t fit_of(logic is_signed, logic to_signed, logic [1:0] acc, logic [1:0] to,
-                                  logic clamp);
-    logic is_doubled, on, cut_16, cut_8, cut_32;
+                                  logic clamp, logic low_only);
+    logic is_doubled, on, high, cut_16, cut_8, cut_32;
     is_doubled = acc == 2'd3;
     on         = clamp && (is_signed != to_signed || acc != to);
+    high       = on && (is_doubled || !low_only);
     cut_32     = on && is_doubled && to != 2'd3;
     cut_16     = on && acc[1] && !to[1];
     cut_8      = on && acc != 2'd0 && to == 2'd0;
     return '{
-        sign_high: msb_of(acc, on && is_signed),
+        sign_high: msb_of(acc, high && is_signed),
         sign_low: msb_of(acc, on && is_signed && !is_doubled),
         // Of a 64-bit word that becomes less all bits are compared.
-        top_high: msb_of(is_doubled ? 2'd3 : to, on && (to_signed || cut_32)),
+        top_high: msb_of(is_doubled ? 2'd3 : to, high && (to_signed || cut_32)),
         top_low: msb_of(to, on && to_signed && to != 2'd3),
-        high_16: cut_32 || cut_16,
-        high_8: cut_32 || cut_8,
+        high_16: cut_32 || (cut_16 && high),
+        high_8: cut_32 || (cut_8 && high),
         high_0: cut_32,
         low_16: cut_16,
         low_8: cut_8
@@ -324,6 +329,7 @@ module weft_nmc_int
   // ---- stage registers --------------------------------------------------------------------------
   word_t a1_q  [Lanes];
   word_t b1_q  [Lanes];
+  logic [Lanes-1:0] more1_q;   // one more
   word_t res2_q[Lanes];
   word_t b2_q  [Lanes];
   word_t res3_q[Lanes];
@@ -488,7 +494,7 @@ module weft_nmc_int
       automatic front_t front = front1_q;
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
-        automatic chain_t sum = chain(a1_q[i], b1_q[i], front.links);
+        automatic chain_t sum = chain(a1_q[i], b1_q[i], front.links, more1_q[i]);
         automatic logic [7:0] a_ge, picks;
         automatic word_t pick, plain;
         for (int unsigned k = 0; k < 8; k++) a_ge[k] = sum[9*k+9];
@@ -516,7 +522,8 @@ module weft_nmc_int
       /* verilator unroll_disable */
       for (int unsigned i = 0; i < Lanes; i++) begin
         a1_q[i] = operand(a_i[i*64+:64], takes_a, cmd_i.from.is_signed);
-        b1_q[i] = operand(b_i[i*64+:64], takes_b, cmd_i.from.is_signed);
+        b1_q[i] = cmd_i.quotient ? '0 : operand(b_i[i*64+:64], takes_b, cmd_i.from.is_signed);
+        more1_q[i] = cmd_i.quotient && b_i[i*32];
       end
       front1_q <= '{
           kind: kind_of(cmd_i.op),
@@ -532,7 +539,7 @@ module weft_nmc_int
           single: single,
           doubled: doubled,
           fit: fit_of(cmd_i.from.is_signed, cmd_i.to.is_signed, acc, cmd_i.to.size,
-                      convert && cmd_i.saturate),
+                      convert && cmd_i.saturate, cmd_i.quotient),
           to_signed: cmd_i.to.is_signed,
           low_signed: cmd_i.to.is_signed && cmd_i.to.size != 2'd3,
           put: convert ? cmd_i.to.size : 2'd2
@@ -545,6 +552,8 @@ module weft_nmc_int
 
   `WEFT_IMPLIES(ServedStep, valid_i, cmd_i.wide ? Wide && (Mul || cmd_i.op != IntMul)
                                                 : cmd_i.from == cmd_i.to && cmd_i.op != IntMul);
+  `WEFT_IMPLIES(ServedQuotient, valid_i,
+                !cmd_i.quotient || (Wide && cmd_i.wide && cmd_i.use_acc && cmd_i.op == IntSum));
   `WEFT_IMPLIES(ServedScalar, valid_i, !cmd_i.scalar || (Mul && cmd_i.wide && cmd_i.op != IntMul));
 
 endmodule

@@ -13,6 +13,8 @@
 //   exact   sums without rounding, by Exact: 32 lanes of fp16 and 8 bits, 8 of bf16, in the lower
 //           64-bit words; with accumulators of their own
 //   int     16 lanes of 64 bits: integers of every width, and copies of bits
+//   div     if Products: what these have left in the accumulator, divided; the quotient in the end
+//           goes through them again
 //   blocks  if Blocks: windows that are blocks of OCP MX become 32 numbers for the wide lanes, and
 //           reach them MxInLatency cycles later than others
 //
@@ -202,7 +204,7 @@ module weft_nmc_lanes
   logic [63:0] scalar_q;
   lane_cmd_t cmd_q;
   float_cmd_t wide_cmd_q, half_cmd_q;
-  logic int_q, wide_q, half_q, byte_q, double_q;
+  logic int_q, div_q, wide_q, half_q, byte_q, double_q;
   logic half_first_q;  // the half lanes add the products of a first step
   logic [Words-1:0] wide_live_q, half_live_q;
   logic [2*Words-1:0] byte_live_q;
@@ -248,9 +250,10 @@ module weft_nmc_lanes
                      parts ? half_live_i : wide_live_i;
     end
     if (rst_i) begin
-      {int_q, wide_q, half_q, byte_q, double_q, half_first_q} <= '0;
+      {int_q, div_q, wide_q, half_q, byte_q, double_q, half_first_q} <= '0;
     end else begin
       int_q    <= plain && cmd_i.which == LaneInt;
+      div_q    <= Products && plain && cmd_i.which == LaneDiv;
       wide_q   <= wide_next || (block_valid && !block_sum) || muls_wide ||
                   (plain && cmd_i.which inside {LaneFloat, LaneMul});
       half_q   <= half_next || parts || sums_first;
@@ -277,7 +280,6 @@ module weft_nmc_lanes
       .valid_i,
       .cmd_i,
       .index_i     (tag_i.index),
-      .scalar_i    (scalar_i[31:0]),
       .live_i      (wide_live_i),
       .sums_i      (sums_first),
       .sums_stay_i (block_valid ? block_stays : stays),
@@ -454,6 +456,28 @@ module weft_nmc_lanes
       .overflow_o(int_overflow)
   );
 
+  logic div_valid;
+  logic [NmcW-1:0] div_res;
+  logic [NmcW/2-1:0] div_kept;
+  if (Products) begin : gen_div
+    weft_nmc_div #(
+        .Lanes(Words / 2)
+    ) u_div (
+        .clk_i,
+        .rst_i,
+        .valid_i  (div_q),
+        .cmd_i    (cmd_q.div),
+        .divisor_i(scalar_q[DivisorW-1:0]),
+        .x_i      (a_q),
+        .kept_i   (b_q[NmcW/2-1:0]),
+        .valid_o  (div_valid),
+        .x_o      (div_res),
+        .kept_o   (div_kept)
+    );
+  end else begin : gen_no_div
+    assign {div_valid, div_res, div_kept} = '0;
+  end
+
   // Exact sums of fp16 and 8 bits, in each 32-bit word, and of bf16, in the lower 64-bit words.
   localparam int unsigned Broads = 8;
   logic exact_valid, broad_valid;
@@ -519,7 +543,7 @@ module weft_nmc_lanes
   wire wide_valid = float_valid && !marks.wide_goes_on;
   wire sum_valid = half_valid && marks.half_ends;
   assign valid_o = wide_valid || sum_valid || converted_valid || double_valid || int_valid ||
-                   exact_valid || broad_valid;
+                   div_valid || exact_valid || broad_valid;
   assign int_flags = '{overflow: int_overflow, default: 1'b0};
   assign block_flags = '{
       overflow: overflow_q[FloatLatency+1],
@@ -630,7 +654,8 @@ module weft_nmc_lanes
       .kept_o (kept),
       .valid_i(valid_o),
       .tag_i  (tag_o),
-      .wide_i (wide_o),
+      .wide_i (div_valid ? div_res : wide_o),  // quotients are never results
+      .kept_i (div_valid ? div_kept : wide_o[NmcW/2-1:0]),
       .half_i (half_o),
       .byte_i (byte_o)
   );
@@ -638,7 +663,8 @@ module weft_nmc_lanes
   `WEFT_IMPLIES(ProductIsThere, half_late, late_valid && (!half_first_q || float_valid));
   `WEFT_ASSERT(OneStepToTheLanes, !(plain && block_valid));
   `WEFT_ASSERT(NoCollision, $onehot0({wide_valid, sum_valid, converted_valid, double_valid,
-               int_valid, exact_valid, broad_valid}));
+               int_valid, div_valid, exact_valid, broad_valid}));
+  `WEFT_IMPLIES(QuotientStays, div_valid, tag_o.to_acc && tag_o.to_kept);
   `WEFT_ASSERT(OneStepToWide, !wide_next || !((block_valid && !block_sum) || muls_first ||
                (plain && cmd_i.which inside {LaneFloat, LaneMul})));
   `WEFT_ASSERT(OneStepToHalf, !(half_next && (parts || sums_first)));

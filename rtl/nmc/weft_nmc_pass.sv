@@ -11,10 +11,12 @@
 //   ... pairs    c x s0 + c x s1,  acc + c x s2, ...
 //   ... in fp64  c x s0,  c x s1,  acc + kept,  c x s2,  acc + kept, ...
 //
-// What the last one of these makes is scaled for avg, converted where it could not be rounded to
-// the type, or becomes a block in the same step, by another array of lanes. In fp64, and for
-// conversions behind premul_sum without pairs, there is one pass more: the accumulator times c, or
-// alone. A premul_sum of integers, which wrap, is a fold whose last step scales what comes out.
+// What the last one of these makes is converted where it could not be rounded to the type, or
+// becomes a block in the same step, by another array of lanes. In fp64, and for conversions behind
+// premul_sum without pairs, there is one pass more: the accumulator alone. An average of floats is
+// a premul_sum. A premul_sum of integers, which wrap, is a fold whose last step scales what comes
+// out; behind an average of integers the accumulator is divided, a byte of it a pass, and one pass
+// more takes the quotient from there.
 //
 // Where a chunk of full length would leave less than half of one, it is half as long: a short last
 // chunk would wait for the lanes in every pass. A chunk of blocks counts as many bytes as they have
@@ -50,7 +52,8 @@ module weft_nmc_pass
     PassNext,   // accumulator and source k
     PassScale,  // scalar and source k, added to the accumulator but in fp64
     PassAdd,    // accumulator and the product kept by PassScale
-    PassTail    // accumulator and scalar, or alone
+    PassDivide, // a byte of the accumulator
+    PassTail    // accumulator alone, or a quotient
   } kind_e;
 
   typedef enum logic {
@@ -65,6 +68,7 @@ module weft_nmc_pass
   logic         own_q;     // ... is `own`
   span_t        chunk_q;   // bytes of the windows before this chunk
   addr_t        offs_q;    // of source k behind at_next
+  logic   [2:0] byte_q;    // of a division, from the highest one on
 
   // ---- what the job is made of ------------------------------------------------------------------
   wire nmc_recipe_t recipe = job_i.recipe;
@@ -132,7 +136,7 @@ module weft_nmc_pass
   wire own_0 = takes_k ? job_i.own == '0 : own_k;
   wire addr_t base_a = own_0 ? job_i.at0 : takes_k ? job_i.at1 : job_i.at_next + offs_q;
   wire folds = kind != PassTail && (kind != PassScale || !recipe.fp64);
-  wire folded = kind == PassTail || (folds && last_source);
+  wire folded = kind inside {PassDivide, PassTail} || (folds && last_source);
 
   // ---- StGive: sizes ----------------------------------------------------------------------------
   wire offs_t lead = head_q ? job_i.lead : '0;
@@ -192,8 +196,8 @@ module weft_nmc_pass
 
   function automatic float_op_e float_op(kind_e what);
     if (what == PassScale || recipe.pairs) return FloatMul;
-    if (what == PassOne) return (recipe.scale || recipe.premul) ? FloatMul : FloatConvert;
-    if (what == PassTail) return recipe.scale ? FloatMul : FloatConvert;
+    if (what == PassOne) return recipe.premul ? FloatMul : FloatConvert;
+    if (what == PassTail) return FloatConvert;
     unique case (recipe.fold)
       IntMul:  return FloatMul;
       IntMax:  return FloatMax;
@@ -209,7 +213,7 @@ module weft_nmc_pass
     float_fmt_e widest;
     logic scales, second;
     widest          = recipe.fp64 ? FmtFp64 : FmtFp32;
-    scales          = ends_fold && (recipe.scale || to_block);
+    scales          = ends_fold && to_block;
     second          = emits && recipe.second;
     x.op            = float_op(what);
     x.from          = recipe.from;
@@ -219,7 +223,7 @@ module weft_nmc_pass
     x.propagate_nan = recipe.propagate_nan;
     x.saturate      = recipe.saturate;
     // The accumulator of sums of products is the second array's operand.
-    x.use_acc       = !recipe.pairs && (what == PassNext || what == PassAdd || what == PassTail);
+    x.use_acc       = !recipe.pairs && what inside {PassNext, PassAdd, PassDivide, PassTail};
     x.scalar        = x.op == FloatMul && recipe.fold != IntMul;
     x.to_acc        = !emits || second;
     x.odd           = x.to_acc && ends_fold && !scales;
@@ -233,8 +237,6 @@ module weft_nmc_pass
   // Of the arrays behind the first one: sums of products, or whatever becomes of a sum.
   function automatic float_cmd_t second_cmd(kind_e what, logic emits, logic ends_fold);
     float_cmd_t x;
-    logic scales;
-    scales          = recipe.scale || to_block;
     x               = '0;
     x.to            = recipe.to;
     x.saturate      = recipe.saturate || to_block;
@@ -246,9 +248,9 @@ module weft_nmc_pass
       x.odd     = !emits && ends_fold;
       if (!emits) x.to = FmtFp32;
     end else begin
-      x.op     = scales ? FloatMul : FloatConvert;
-      x.from   = scales ? FmtFp32 : recipe.from;
-      x.scalar = scales;
+      x.op     = to_block ? FloatMul : FloatConvert;
+      x.from   = to_block ? FmtFp32 : recipe.from;
+      x.scalar = to_block;
     end
     x.floor = float_floor(recipe.from, recipe.to);
     return x;
@@ -262,21 +264,32 @@ module weft_nmc_pass
     x.to       = recipe.int_to;
     x.wide     = job_i.layout.shape != Native;
     x.saturate = recipe.saturate;
-    x.use_acc  = what == PassNext;
-    x.scalar   = recipe.scale && !recipe.fp && emits;
+    x.use_acc  = what == PassNext || what == PassTail;
+    x.scalar   = recipe.scale && emits;
+    x.quotient = what == PassTail && recipe.divide;
     x.to_acc   = !emits;
     return x;
   endfunction
 
+  wire [1:0] int_size = (recipe.int_from.size > recipe.int_to.size) ? recipe.int_from.size :
+                                                                      recipe.int_to.size;
+  wire last_byte_divided = byte_q == 3'((4'd1 << int_size) - 4'd1);
+
+  function automatic div_cmd_t div_cmd();
+    return '{size: int_size, is_signed: recipe.int_from.is_signed, first: byte_q == '0};
+  endfunction
+
   // All steps of a job go the same way through the arrays, those to the accumulator a part of it.
+  // Divisions alone take turns with others.
   function automatic lane_class_e class_of(kind_e what, float_op_e op);
     if (from_block)
       return !recipe.second ? LaneBlock : to_block ? LaneBlockOut : LaneBlockTo;
+    if (what == PassDivide) return LaneDiv;
     if (recipe.copy || !recipe.fp) return LaneInt;
     if (recipe.exact) return LaneExact;
     if (recipe.pairs) return recipe.second ? LaneMulSumTo : LaneMulSum;
     if (recipe.second)
-      return to_block ? LaneFloatOut : recipe.scale ? LaneSumMul : LaneSumTo;
+      return to_block ? LaneFloatOut : LaneSumTo;
     if (recipe.fp64) return (op == FloatMul) ? LaneDoubleMul : LaneDouble;
     if (what == PassScale) return LaneMulSum;
     return (op == FloatMul) ? LaneMul : LaneFloat;
@@ -287,11 +300,12 @@ module weft_nmc_pass
     x.flt      = float_cmd(what, emits, ends_fold);
     x.next     = second_cmd(what, emits, ends_fold);
     x.num      = int_cmd(what, emits);
+    x.div      = div_cmd();
     x.which    = class_of(what, x.flt.op);
     x.use_acc  = x.flt.use_acc;
-    x.use_kept = what == PassAdd;
-    x.to_kept  = what == PassScale && recipe.fp64 && source_q != '0;
-    x.to_acc   = !emits && !x.to_kept;
+    x.use_kept = what == PassAdd || (what == PassDivide && !x.div.first) || x.num.quotient;
+    x.to_kept  = (what == PassScale && recipe.fp64 && source_q != '0) || what == PassDivide;
+    x.to_acc   = !emits && (!x.to_kept || what == PassDivide);
     return x;
   endfunction
 
@@ -334,11 +348,14 @@ module weft_nmc_pass
       PassAdd:   next_kind = PassScale;
       default:   next_kind = PassNext;
     endcase
-    if (folded_q) next_kind = PassTail;
+    if (folded_q) begin
+      next_kind = PassTail;
+      if (recipe.divide && (kind_q != PassDivide || !last_byte_divided)) next_kind = PassDivide;
+    end
     if (ends_chunk_q) next_kind = first_kind(one, recipe.premul);
   end
   // In fp64 a product is added before the next source comes.
-  wire moves_on = kind_q != PassScale || source_q == '0 || !recipe.fp64;
+  wire moves_on = kind_q != PassDivide && (kind_q != PassScale || source_q == '0 || !recipe.fp64);
   wire give = pass_valid_o && pass_ready_i;
 
   assign job_ready_o = give && ends_chunk_q && last_chunk_q;
@@ -367,6 +384,7 @@ module weft_nmc_pass
     end
     if (give) begin
       kind_q <= next_kind;
+      byte_q <= (kind_q == PassDivide) ? byte_q + 1'b1 : '0;
       if (ends_chunk_q) begin
         source_q <= 7'(skips);
         own_q    <= own_first;
@@ -406,7 +424,8 @@ module weft_nmc_pass
   end
 
   `WEFT_HOLD(PassHolds, pass_valid_o, pass_ready_i, pass_o);
-  `WEFT_IMPLIES(SourceInRange, pass_valid_o, source_q <= {1'b0, job_i.top} || kind_q == PassTail);
+  `WEFT_IMPLIES(SourceInRange, pass_valid_o,
+                source_q <= {1'b0, job_i.top} || kind_q inside {PassDivide, PassTail});
 
 endmodule
 

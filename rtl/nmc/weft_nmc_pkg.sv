@@ -103,6 +103,7 @@ package weft_nmc_pkg;
 
   // ---- integer lanes (weft_nmc_int) -------------------------------------------------------------
   localparam int unsigned IntLatency = 8;
+  localparam int unsigned IntDivLatency = 9;  // weft_nmc_div
 
   typedef enum logic [2:0] {
     IntSum  = 3'd0,
@@ -130,6 +131,8 @@ package weft_nmc_pkg;
     logic      saturate;  // clamp what `to` does not have
     logic      use_acc;   // operand a is the accumulator
     logic      scalar;    // what comes out is multiplied by the scalar (not with IntMul)
+    logic      quotient;  // with use_acc: a sum of it and one more, by the low bit of b's word l of 32
+                          // for word l; of 64-bit words the lower half counts, if not all
     logic      to_acc;    // the result goes to the accumulator: not converted
   } int_cmd_t;
 
@@ -242,7 +245,15 @@ package weft_nmc_pkg;
     return ((place | mask) ^ step) == '1;
   endfunction
 
-  // Which lanes take a step, with what latency. The last seven are chains of two or three arrays of
+  // A step of a division, of 64-bit words; see weft_nmc_div.
+  localparam int unsigned DivisorW = 7;  // 1 to MaxSources
+  typedef struct packed {
+    logic [1:0] size;       // log2 of the bytes of what is divided
+    logic       is_signed;
+    logic       first;      // of the steps that divide it
+  } div_cmd_t;
+
+  // Which lanes take a step, with what latency. The last six are chains of two or three arrays of
   // float lanes, one behind the other.
   typedef enum logic [3:0] {
     LaneInt       = 4'd0,  // integers, and copies of bits
@@ -252,13 +263,13 @@ package weft_nmc_pkg;
     LaneDoubleMul = 4'd4,
     LaneBlock     = 4'd5,  // blocks to floats
     LaneExact     = 4'd6,  // sums of floats without rounding
+    LaneDiv       = 4'd7,  // integers in the accumulator, divided by the scalar a byte further
     LaneMulSum    = 4'd8,  // a product with the scalar, then a sum
     LaneSumTo     = 4'd9,  // whatever is no product, then a conversion
-    LaneSumMul    = 4'd10, // ... then a product with the scalar
-    LaneFloatOut  = 4'd11, // ... then one by the scale of a block: floats to blocks
-    LaneBlockTo   = 4'd12, // like LaneSumTo, of blocks
-    LaneBlockOut  = 4'd13, // like LaneFloatOut, of blocks
-    LaneMulSumTo  = 4'd14  // like LaneMulSum, then a conversion
+    LaneFloatOut  = 4'd10, // ... then a product by the scale of a block: floats to blocks
+    LaneBlockTo   = 4'd11, // like LaneSumTo, of blocks
+    LaneBlockOut  = 4'd12, // like LaneFloatOut, of blocks
+    LaneMulSumTo  = 4'd13  // like LaneMulSum, then a conversion
   } lane_class_e;
   localparam int unsigned NumClasses = 1 << $bits(lane_class_e);
 
@@ -269,7 +280,7 @@ package weft_nmc_pkg;
 
   // Sums first, products and conversions behind them.
   function automatic logic class_sums_first(lane_class_e which);
-    return which inside {LaneSumTo, LaneSumMul, LaneFloatOut, LaneBlockTo, LaneBlockOut};
+    return which inside {LaneSumTo, LaneFloatOut, LaneBlockTo, LaneBlockOut};
   endfunction
 
   // Products with the scalar first, sums behind them.
@@ -317,10 +328,10 @@ package weft_nmc_pkg;
       LaneDoubleMul: return lane_wait_t'(1 + DoubleMulLatency);
       LaneBlock:     return lane_wait_t'(1 + MxInLatency + FloatLatency);
       LaneExact:     return lane_wait_t'(ExactLatency);
+      LaneDiv:       return lane_wait_t'(1 + IntDivLatency);
       LaneMulSum:    return lane_wait_t'(1 + MulFirst + FloatLatency);
       LaneMulSumTo:  return lane_wait_t'(1 + MulFirst + 2 * FloatLatency);
       LaneSumTo:     return lane_wait_t'(1 + SumFirst + FloatLatency);
-      LaneSumMul,
       LaneFloatOut:  return lane_wait_t'(1 + SumFirst + FloatMulLatency);
       LaneBlockTo:   return lane_wait_t'(1 + MxInLatency + SumFirst + FloatLatency);
       LaneBlockOut:  return lane_wait_t'(1 + MxInLatency + SumFirst + FloatMulLatency);
@@ -369,11 +380,12 @@ package weft_nmc_pkg;
   typedef struct packed {
     lane_class_e which;
     int_cmd_t    num;       // of LaneInt
+    div_cmd_t    div;       // of LaneDiv
     float_cmd_t  flt;       // of the others
     float_cmd_t  next;      // of chains: what the arrays behind the first one do
     logic        use_acc;
     logic        use_kept;
-    logic        to_acc;    // where the result goes; with neither: out
+    logic        to_acc;    // where the result goes, of LaneDiv to both; with neither: out
     logic        to_kept;
   } lane_cmd_t;
 
@@ -413,9 +425,10 @@ package weft_nmc_pkg;
     logic        exact;    // ... or one that nothing is rounded in: a sum of them
     logic        premul;   // each source times the scalar first: a pass a source ...
     logic        pairs;    // ... or, instead, passes as of a fold
-    logic        scale;    // the sum times the scalar last; of integers in its last step
-    logic        second;   // ... or converted to, by another array of lanes
-    logic        tail;     // ... in a pass of its own, from the accumulator
+    logic        scale;    // integers: the sum times the scalar, in its last step
+    logic        divide;   // ... or divided by it: passes of their own
+    logic        second;   // the sum converted to, by another array of lanes ...
+    logic        tail;     // ... or in a pass of its own, from the accumulator
     int_op_e     fold;     // also of floats
     float_fmt_e  from;
     float_fmt_e  to;

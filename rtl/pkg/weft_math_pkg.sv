@@ -36,9 +36,16 @@ package weft_math_pkg;
     logic        exact;
     logic [7:0]  nsrc;
     logic [7:0]  own;
+    logic        divisor_ok;  // divisor_ok(scalar)
   } math_t;
 
   localparam int unsigned MaxSources = 64;
+
+  // Whether a sum of integers can be divided by the scalar: 1 to MaxSources.
+  function automatic logic divisor_ok(logic [63:0] scalar);
+    return (scalar[63:7] == '0 && scalar[6] && scalar[5:0] == '0) ||
+           (scalar[63:6] == '0 && scalar[5:0] != '0);
+  endfunction
 
   function automatic kind_e kind_of(dtype_e t);
     unique case (t)
@@ -80,7 +87,7 @@ package weft_math_pkg;
     if (m.redop inside {RedProd, RedPremulSum, RedAvg} && !parts.products && !copies(m))
       return 1'b0;
     unique case (rules)
-      KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAnd, RedOr, RedXor};
+      KindInt:   return m.redop inside {RedProd, RedPremulSum, RedAvg, RedAnd, RedOr, RedXor};
       KindFloat: return m.redop inside {RedProd, RedPremulSum, RedAvg};
       default:   return 1'b0;
     endcase
@@ -104,7 +111,8 @@ package weft_math_pkg;
 
   function automatic logic sources_ok(math_t m);
     return m.nsrc != '0 && m.nsrc <= 8'(MaxSources) && m.own < m.nsrc &&
-           (m.redop != RedCopy || m.nsrc == 8'd1);
+           (m.redop != RedCopy || m.nsrc == 8'd1) &&
+           (m.redop != RedAvg || kind_of(m.dtype) != KindInt || m.divisor_ok);
   endfunction
 
   // The first thing wrong, in this order, or ErrOk.

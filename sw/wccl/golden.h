@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "sw/ref/numerics.h"
 #include "sw/wccl/plan.h"
@@ -18,7 +19,7 @@ inline void golden_fold(const Op& op, const Fold& fold, std::span<std::uint8_t> 
   weft::num::Job job;
   job.from = job.to = wire_type(op.type);
   job.op = wire_redop(op.redop);
-  job.scalar = op.redop == RedOp::kAvg ? scalar_bits(op.type, 1.0 / n) : op.scalar;
+  job.scalar = scalar_of(op, static_cast<int>(n));
   std::array<std::span<const std::uint8_t>, kMaxRanks> sources;
   for (unsigned k = 0; k < n; ++k) sources[k] = inputs[static_cast<std::size_t>(fold.order[k])];
   if (n == 1 && op.redop != RedOp::kPremulSum) job.op = weft::wire::Redop::COPY;
@@ -26,11 +27,19 @@ inline void golden_fold(const Op& op, const Fold& fold, std::span<std::uint8_t> 
     weft::num::reduce(job, out, {sources.data(), n});
     return;
   }
-  std::memcpy(out.data(), sources[0].data(), out.size());
+  // Step by step: each source scaled by its own rank, if they are at all; the last step divides.
+  const bool scales = weft::num::scales(job);
+  std::vector<std::uint8_t> scaled(out.size());
+  const auto source = [&](unsigned k) -> std::span<const std::uint8_t> {
+    if (!scales) return sources[k];
+    weft::num::reduce(job, scaled, {&sources[k], 1});
+    return scaled;
+  };
+  std::memcpy(out.data(), source(0).data(), out.size());
   for (unsigned k = 1; k < n; ++k) {
     weft::num::Job step = job;
-    if (op.redop == RedOp::kAvg && k + 1 < n) step.op = weft::wire::Redop::SUM;
-    const std::span<const std::uint8_t> two[] = {out, sources[k]};
+    if (scales || (op.redop == RedOp::kAvg && k + 1 < n)) step.op = weft::wire::Redop::SUM;
+    const std::span<const std::uint8_t> two[] = {out, source(k)};
     weft::num::reduce(step, out, two);
   }
 }

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "sw/ref/numerics.h"
+
 namespace wccl {
 namespace {
 
@@ -102,9 +104,7 @@ const RedOpInfo& info(RedOp r) {
 class Graph {
  public:
   Graph(const Op& op, int ranks)
-      : type_(wire_type(op.type)),
-        redop_(wire_redop(op.redop)),
-        scalar_(op.redop == RedOp::kAvg ? scalar_bits(op.type, 1.0 / ranks) : op.scalar) {}
+      : type_(wire_type(op.type)), redop_(wire_redop(op.redop)), scalar_(scalar_of(op, ranks)) {}
 
   int add(Wqe w, std::initializer_list<int> deps = {}) {
     std::array<int, 4> named{};
@@ -171,13 +171,16 @@ class Graph {
     return last_wait_[sem] = add(w, {last_wait_[sem], before});
   }
 
-  // One step of a fold; the last one makes an average of a sum.
+  // One step of a fold of what has been scaled; the last one makes an average of a sum of integers.
   int reduce(std::uint64_t dst, std::uint64_t acc, std::uint64_t next, std::uint64_t bytes, bool last,
              std::initializer_list<int> deps) {
     Wqe w = reduction(dst, acc, bytes);
     w.nsrc = 2;
     w.src1 = next;
-    if (w.redop == weft::wire::Redop::AVG && !last) w.redop = weft::wire::Redop::SUM;
+    if (scales() || (w.redop == weft::wire::Redop::AVG && !last)) {
+      w.redop = weft::wire::Redop::SUM;
+      w.scalar = 0;
+    }
     return add(w, deps);
   }
 
@@ -191,6 +194,12 @@ class Graph {
     w.stride = static_cast<std::uint32_t>(stride);
     w.rx_sync = true;
     return add(w, deps);
+  }
+
+  // Whether each contribution is multiplied before it is added.
+  bool scales() const { return weft::num::scales({.from = type_, .to = type_, .op = redop_}); }
+  int scale(std::uint64_t dst, std::uint64_t src, std::uint64_t bytes) {
+    return add(reduction(dst, src, bytes));
   }
 
   // Of one rank: what the operation makes of a single source.
@@ -355,7 +364,8 @@ void direct_reduce(const Context& c) {
 
 // Ring: in step k rank r sends chunk r-k on to r+1, which adds its own part; after n-1 steps rank r holds
 // chunk r+1 whole and passes it round. Every slice is a chain of its own. Step k's data lands in slot k of
-// the scratch area.
+// the scratch area. Where contributions are scaled, each rank first scales its own into its receive buffer
+// and goes on as if in place: a step adds what the ranks before have scaled to what this one has.
 void ring_reduce(const Context& c) {
   const RankMemory& my = c.mem(c.me);
   const int next = c.right(1), prev = c.left(1);
@@ -364,6 +374,11 @@ void ring_reduce(const Context& c) {
   const int slices = slices_of(slot);
   c.tell();
   const int credit = c.g.wait(c.from(Sem::kCredit, next), 1);
+  const std::uint64_t mine = c.g.scales() ? my.recv : my.send;
+  const auto scaled = [&](Range r) {
+    return c.g.scales() ? c.g.scale(my.recv + r.first * c.es, my.send + r.first * c.es, r.count * c.es)
+                        : kNone;
+  };
   std::vector<int> ready(static_cast<std::size_t>(slices),
                          kNone);  // slice s of the chunk to pass on is in place
   int folded = kNone;
@@ -373,7 +388,8 @@ void ring_reduce(const Context& c) {
     for (int s = 0; s < slices; ++s) {
       const Range whole = chunk_of(c.op, chunk, c.n), r = slice(whole, s, slices);
       if (r.count == 0) continue;
-      const std::uint64_t src = (k == 0 ? my.send : my.recv) + r.first * c.es;
+      if (k == 0) ready[static_cast<std::size_t>(s)] = scaled(r);
+      const std::uint64_t src = (k == 0 ? mine : my.recv) + r.first * c.es;
       c.g.write(c.conn(next), src,
                 to.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
                 to.scratch_key, r.count * c.es, c.at_peer(Sem::kReduce),
@@ -384,10 +400,10 @@ void ring_reduce(const Context& c) {
       const Range whole = chunk_of(c.op, in, c.n), r = slice(whole, s, slices);
       ready[static_cast<std::size_t>(s)] = kNone;
       if (r.count == 0) continue;
-      const int arrived = c.g.wait(c.from(Sem::kReduce, prev), 1);
+      const int own = scaled(r), arrived = c.g.wait(c.from(Sem::kReduce, prev), 1);
       folded = c.g.reduce(my.recv + r.first * c.es,
                           my.scratch + static_cast<std::uint64_t>(k) * slot + (r.first - whole.first) * c.es,
-                          my.send + r.first * c.es, r.count * c.es, k == c.n - 2, {arrived, folded});
+                          mine + r.first * c.es, r.count * c.es, k == c.n - 2, {arrived, folded, own});
       ready[static_cast<std::size_t>(s)] = folded;
     }
   }
@@ -526,6 +542,10 @@ std::span<const RedOp> all_redops() {
   }();
   return all;
 }
+std::uint64_t scalar_of(const Op& op, int ranks) {
+  if (op.redop != RedOp::kAvg) return op.scalar;
+  return is_float(op.type) ? scalar_bits(op.type, 1.0 / ranks) : static_cast<std::uint64_t>(ranks);
+}
 std::uint64_t scalar_bits(Type t, double x) {
   if (t == Type::kFloat64) return std::bit_cast<std::uint64_t>(x);
   if (is_float(t)) return std::bit_cast<std::uint32_t>(static_cast<float>(x));
@@ -553,10 +573,6 @@ std::string check_reduction(const Op& op) {
   if (logic && is_float(op.type))
     return fmt::format("type: {} has no {}, expected an integer type for {}", name(op.type), name(op.redop),
                        name(op.redop));
-  if (op.redop == RedOp::kAvg && !is_float(op.type))
-    return fmt::format("type: {} has no avg, expected a floating-point type for avg", name(op.type));
-  if (op.redop == RedOp::kPremulSum && op.algo == Algo::kRing)
-    return "algo: ring has no premul_sum, expected direct or auto";
   if (op.redop == RedOp::kPremulSum && !is_float(op.type) && size_of(op.type) < 8) {
     const auto bits = static_cast<unsigned>(8 * size_of(op.type));
     const auto x = static_cast<std::int64_t>(op.scalar);

@@ -34,8 +34,9 @@ enum class Type {
   kUint32,
   kUint64
 };
-// kAvg and kPremulSum: kPremulSum adds what each rank gives times Op::scalar, kAvg divides the sum by the
-// number of ranks, floats only. kAnd, kOr, kXor: integers only.
+// kPremulSum adds what each rank gives times Op::scalar. kAvg of floats is the same by 1 / ranks, so that no
+// mean overflows; of integers the sum, which wraps, divided by the ranks, towards zero. kAnd, kOr, kXor:
+// integers only.
 enum class RedOp { kSum, kMax, kMin, kProd, kAvg, kPremulSum, kAnd, kOr, kXor };
 enum class Algo { kAuto, kDirect, kRing };
 
@@ -117,6 +118,8 @@ struct Target {
 // The entries of `rank`. Errors name the argument.
 weft::Result<std::vector<weft::wire::Wqe>> compile(const Op& op, int rank, int ranks, const Target& target);
 
+// Op::scalar, or what stands for it in an average over `ranks`.
+std::uint64_t scalar_of(const Op& op, int ranks);
 // Algorithm that kAuto chooses.
 Algo choose(const Op& op, int ranks);
 
@@ -126,7 +129,8 @@ struct Fold {
   std::uint64_t count = 0;
   std::vector<int> order;  // ranks, leftmost first: ((order[0] op order[1]) op order[2]) ...
   // All in one entry: rounded once, at the end, if the type is a small one. Else an entry for each step, each
-  // of which rounds to the type; of kAvg the last one averages, those before it add.
+  // of which rounds to the type, as does the product of a contribution that is scaled; of kAvg of integers
+  // the last one divides.
   bool at_once = false;
 };
 // all_reduce: folds that cover the vector; reduce_scatter: folds that cover ranks*count elements.

@@ -131,7 +131,10 @@ Status parse_scalar(const std::string& text, num::Job& job) {
 
 // What num::check() refuses, said of the flags.
 Status refusal(const num::Job& job, Err error, unsigned nsrc, unsigned own) {
-  const auto is = [&](num::Job changed) { return num::check(changed, 1, 0); };
+  const auto is = [&](num::Job changed) {
+    changed.scalar = 1;
+    return num::check(changed, 1, 0);
+  };
   switch (error) {
     case Err::BAD_TYPE:
       return Status::error(fmt::format("--to = {}: expected what {} converts to: {}", name_of(job.to),
@@ -156,6 +159,9 @@ Status refusal(const num::Job& job, Err error, unsigned nsrc, unsigned own) {
   if (own >= nsrc) return Status::error(fmt::format("--own = {}: expected 0 to {}", own, nsrc - 1));
   if (job.op == Redop::COPY && nsrc > 1)
     return Status::error(fmt::format("--op = copy: {} files, expected one", nsrc));
+  if (nsrc >= 1 && nsrc <= num::kMaxSources && num::divides(job))
+    return Status::error(fmt::format("--scalar = {}: expected what to divide the sum by, 1 to {}",
+                                     static_cast<int64_t>(job.scalar), num::kMaxSources));
   return Status::error(fmt::format("{} files, expected 1 to {}", nsrc, num::kMaxSources));
 }
 
@@ -170,6 +176,9 @@ Result<num::Job> parse_job(const Options& o) {
   job.saturate = o.saturate;
   job.exact = o.exact;
   const auto nsrc = static_cast<unsigned>(std::min<size_t>(o.files.size(), 255));
+  if (job.op == Redop::AVG) job.scalar = num::divides(job) ? nsrc : scalar_of(job, 1.0 / std::max(nsrc, 1u));
+  if (o.scalar && (job.op == Redop::AVG || job.op == Redop::PREMUL_SUM))
+    if (Status s = parse_scalar(*o.scalar, job); !s.ok()) return s;
   if (const Err e = num::check(job, nsrc, o.own.value_or(0)); e != Err::OK)
     return refusal(job, e, static_cast<unsigned>(o.files.size()), o.own.value_or(0));
   const bool scales = job.op == Redop::AVG || job.op == Redop::PREMUL_SUM;
@@ -178,9 +187,6 @@ Result<num::Job> parse_job(const Options& o) {
         fmt::format("--scalar = {}: expected with avg or premul_sum, not {}", *o.scalar, o.op));
   if (job.op == Redop::PREMUL_SUM && !o.scalar)
     return Status::error("--op = premul_sum: expected a --scalar with it");
-  if (job.op == Redop::AVG) job.scalar = scalar_of(job, 1.0 / nsrc);
-  if (o.scalar)
-    if (Status s = parse_scalar(*o.scalar, job); !s.ok()) return s;
   return job;
 }
 
@@ -508,7 +514,8 @@ int nmc_command(int argc, char** argv) {
   app.add_option("--type", o.type, "of the files: " + names(kTypes, [](Dtype) { return true; }))->required();
   app.add_option("--to", o.to, "type of the result; default: as the files");
   app.add_option("--scalar", o.scalar,
-                 "factor of premul_sum (each source) or avg (the sum; default 1 / files)");
+                 "factor of each source in premul_sum and avg (default there: 1 / files); what an avg of "
+                 "integers divides their sum by (default: files)");
   app.add_flag("--propagate-nan", o.propagate_nan,
                "min, max: any NaN gives NaN; default: a number beats NaN");
   app.add_flag("--saturate", o.saturate, "8-bit floats, integers: clamp what is out of range");

@@ -41,7 +41,7 @@ struct NmcRequest {
   bool copies() const { return num::copies(job, nsrc); }
   /// The read port of source k of a reducer of these parts: 0 or 1.
   unsigned port(unsigned k, num::Parts parts = {}) const {
-    const bool scaled = job.op == wire::Redop::PREMUL_SUM && num::kind_of(job.from) == num::Kind::Float;
+    const bool scaled = num::scales(job) && num::kind_of(job.from) == num::Kind::Float;
     const bool fp64 = job.from == wire::Dtype::FLOAT64 || job.to == wire::Dtype::FLOAT64;
     return k != 0 && (!scaled || (parts.multipliers == 2 && !fp64));
   }

@@ -203,8 +203,8 @@ class Files(Case):
         self.refused_workload(head + 'count = 4\nin_place = "yes"\n', "op[0].in_place = 'yes'", "expected true or false")
         self.refused_workload(head.replace("all_reduce", "all_reduces") + "count = 4\n", "op[0].kind = 'all_reduces'", "expected one of")
         self.refused_workload(head.replace("float32", "float24") + "count = 4\n", "op[0].type = 'float24'", "expected one of float64")
-        self.refused_workload(head.replace("float32", "int64") + 'count = 4\nredop = "avg"\n', "op[0].type = 'int64'",
-                              "expected a floating-point type for avg")
+        self.refused_workload(head + 'count = 4\nredop = "and"\n', "op[0].type = 'float32'",
+                              "expected an integer type for and")
         self.refused_workload('ranks = 2\n[[op]]\nkind = "broadcast"\ntype = "int32"\ncount = 4\nroot = 2\n', "op[0].root = 2", "expected 0 to 1")
         self.refused_workload('ranks = 2\n', "op", "at least one")
         self.refused_workload('ranks = 2\nop = 3\n', "op = 3", "array of tables")
@@ -376,8 +376,8 @@ class Runs(Case):
     def test_reference_nodes_reduce_every_type_by_every_operation(self):
         floats = ["float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2"]
         ints = [sign + width for sign in ("int", "uint") for width in ("8", "16", "32", "64")]
-        ops = [(t, r) for t in floats + ints for r in ("sum", "prod", "min", "max", "premul_sum")]
-        ops += [(t, "avg") for t in floats] + [(t, r) for t in ints for r in ("and", "or", "xor")]
+        ops = [(t, r) for t in floats + ints for r in ("sum", "prod", "min", "max", "avg", "premul_sum")]
+        ops += [(t, r) for t in ints for r in ("and", "or", "xor")]
         text = 'name = "all"\nranks = 2\n'
         for i, (t, r) in enumerate(ops):
             text += f'[[op]]\nkind = "{("all_reduce", "reduce_scatter")[i % 2]}"\ntype = "{t}"\nredop = "{r}"\ncount = {100 + i}\n'
@@ -389,7 +389,7 @@ class Runs(Case):
             self.assertEqual([(row["type"], row["redop"]) for row in rows], ops)
             self.assertEqual(sum(row["wrong"] for row in rows), 0)
         for t, r, words in (("float32", "xor", "expected an integer type for xor"),
-                            ("int8", "avg", "expected a floating-point type for avg")):
+                            ("float16", "and", "expected an integer type for and")):
             self.write("bad.toml", f'ranks = 2\n[[op]]\nkind = "all_reduce"\ntype = "{t}"\nredop = "{r}"\ncount = 4\n')
             self.refused(["sim", "--config", "s.toml", "--workload", "bad.toml", "--body", "ref"], f"op[0].type = '{t}'", words)
 

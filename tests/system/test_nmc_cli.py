@@ -73,7 +73,10 @@ class BadInput(Case):
     def test_what_there_is_not(self):
         a, b = self.floats("a.bin", 1, 2), self.floats("b.bin", 3, 4)
         self.refused(["--op", "xor", "--type", "float32", a, b], "--op = xor: expected what float32 has: sum, prod, min, max, avg, premul_sum, copy")
-        self.refused(["--op", "avg", "--type", "int32", a, b], "--op = avg: expected what int32 has")
+        self.refused(["--op", "and", "--type", "float32", a, b], "--op = and: expected what float32 has")
+        for n in ("0", "65", "-1"):
+            self.refused(["--op", "avg", "--type", "int32", "--scalar", n, a, b],
+                         f"--scalar = {n}: expected what to divide the sum by, 1 to 64")
         self.refused(["--op", "prod", "--type", "mxfp4", a, b], "--op = prod: expected what mxfp4 has: sum, min, max, copy")
         self.refused(["--op", "sum", "--type", "float32", "--to", "int32", a, b], "--to = int32: expected what float32 converts to")
         self.refused(["--op", "sum", "--type", "float32", "--propagate-nan", a, b], "--propagate-nan: expected with min or max")
@@ -182,6 +185,10 @@ class Results(Case):
         self.assertEqual(self.read("o.bin")[:4].hex(), "0000c07f")
         self.good("--op", "avg", "--type", "float32", big, big, big, big, "--own", "2", *base)
         self.assertEqual(struct.unpack("<4f", self.read("o.bin")), (1000, -1000, 2, 0))
+        self.good("--op", "avg", "--type", "int8", "--to", "int16", ints, ints, ints, "--own", "1", *base)
+        self.assertEqual(struct.unpack("<4h", self.read("o.bin")), (100, -100, 127, -128))
+        self.good("--op", "avg", "--type", "int8", "--scalar", "7", ints, *base)
+        self.assertEqual(struct.unpack("<4b", self.read("o.bin")), (14, -14, 18, -18))
 
     def test_blocks(self):
         numbers = self.floats("f.bin", *[float(i) for i in range(32)])

@@ -32,13 +32,25 @@ struct Job {
   bool propagate_nan = false;  ///< MAX, MIN: any NaN among the sources gives NaN
   bool saturate = false;       ///< a result out of range becomes the largest finite number
   bool exact = false;          ///< SUM of 16- and 8-bit floats: one rounding in all
-  uint64_t scalar = 0;         ///< factor of AVG and PREMUL_SUM: a float of A, or an integer, in the low bits
+  /// Factor of each source in AVG and PREMUL_SUM: a float of A, or an integer, in the low bits. Of AVG of
+  /// integers what their sum is divided by, 1 to kMaxSources.
+  uint64_t scalar = 0;
 };
 
 /// Whether the result is the bits of the one source.
 constexpr bool copies(const Job& job, unsigned nsrc) {
   const bool scales = job.op == wire::Redop::AVG || job.op == wire::Redop::PREMUL_SUM;
   return job.from == job.to && nsrc == 1 && !scales;
+}
+
+/// Whether it is an average of integers: their sum, which wraps, divided by the scalar.
+constexpr bool divides(const Job& job) {
+  return job.op == wire::Redop::AVG && kind_of(job.from) == Kind::Integer;
+}
+
+/// Whether each source is multiplied by the scalar.
+constexpr bool scales(const Job& job) {
+  return job.op == wire::Redop::PREMUL_SUM || (job.op == wire::Redop::AVG && !divides(job));
 }
 
 /// What a reducer is built with: the parameters of weft_nmc. What it was built without is refused, but for
@@ -59,9 +71,9 @@ constexpr wire::Err check(const Job& job, unsigned nsrc, unsigned own, Parts par
   const unsigned both = bit(SUM) | bit(MAX) | bit(MIN) | bit(COPY);
   const unsigned ops_of[] = {
       0,
-      both | bit(PROD) | bit(PREMUL_SUM) | bit(AND) | bit(OR) | bit(XOR),  // Integer
-      both | bit(PROD) | bit(PREMUL_SUM) | bit(AVG),                       // Float
-      both,                                                                // Block
+      both | bit(PROD) | bit(PREMUL_SUM) | bit(AVG) | bit(AND) | bit(OR) | bit(XOR),  // Integer
+      both | bit(PROD) | bit(PREMUL_SUM) | bit(AVG),                                  // Float
+      both,                                                                           // Block
   };
   const Kind from = kind_of(job.from), to = kind_of(job.to);
   const bool narrow_float = to == Kind::Float && bytes_of(job.to) <= 2;
@@ -87,6 +99,7 @@ constexpr wire::Err check(const Job& job, unsigned nsrc, unsigned own, Parts par
   if (job.exact && !(has_exact && job.op == SUM && narrow_float && job.from == job.to)) return Err::BAD_FLAGS;
 
   if (nsrc < 1 || nsrc > kMaxSources || own >= nsrc || (job.op == COPY && nsrc != 1)) return Err::BAD_SOURCES;
+  if (divides(job) && (job.scalar < 1 || job.scalar > kMaxSources)) return Err::BAD_SOURCES;
   return Err::OK;
 }
 
@@ -245,11 +258,10 @@ template <IsFloat A>
 Flags reduce_floats(const Job& job, uint8_t* dst, size_t count,
                     std::span<const std::span<const uint8_t>> sources) {
   const size_t n = sources.size();
-  const bool premul = job.op == wire::Redop::PREMUL_SUM, avg = job.op == wire::Redop::AVG;
-  const bool scale_each = premul && n > 1, scale_last = avg || (premul && n == 1);
+  const bool scale_each = scales(job) && n > 1, scale_last = scales(job) && n == 1;
   // What the last step does. The numbers of a block are rounded to binary32 first.
-  const bool folds_last = n > 1 && !avg && kind_of(job.to) != Kind::Block &&
-                          (job.op == wire::Redop::SUM || job.op == wire::Redop::PROD || premul);
+  const bool folds_last = n > 1 && kind_of(job.to) != Kind::Block &&
+                          (job.op == wire::Redop::SUM || job.op == wire::Redop::PROD || scales(job));
   const Last last = scale_last || (folds_last && job.op == wire::Redop::PROD) ? Last::Product
                     : folds_last                                              ? Last::Sum
                                                                               : Last::Convert;
@@ -301,6 +313,17 @@ void load_ints(uint64_t* out, const uint8_t* data, size_t count) {
   }
 }
 
+// acc (of format A, in its low bits) by n, towards zero.
+template <IsInt A>
+void divide_ints(uint64_t* acc, size_t count, uint64_t n) {
+  using Value = typename A::value_type;
+  // Of 64 bits at least: there an int that is promoted, or a number below zero, divides as it should.
+  using Broad = std::conditional_t<std::is_signed_v<Value>, int64_t, uint64_t>;
+  for (size_t i = 0; i < count; ++i) {
+    acc[i] = static_cast<uint64_t>(Broad{static_cast<Value>(acc[i])} / static_cast<Broad>(n));
+  }
+}
+
 // acc (of format A, in its low bits) to the result's type.
 template <IsInt A, IsInt To>
 void finish_ints(uint8_t* data, const uint64_t* acc, size_t count, bool saturate, Flags& flags) {
@@ -334,6 +357,7 @@ inline Flags reduce_ints(const Job& job, uint8_t* dst, size_t count,
   // The accumulator: as wide as the wider type, with the signedness of the sources.
   const unsigned from = static_cast<unsigned>(job.from), wider = static_cast<unsigned>(job.to) & 3;
   const auto width = static_cast<wire::Dtype>((from & ~3u) | (wider > (from & 3) ? wider : from & 3));
+  const auto divide = with_int(width, [](auto a) { return &divide_ints<decltype(a)>; });
   const auto finish = with_int(width, [&](auto a) {
     return with_int(job.to, [](auto t) { return &finish_ints<decltype(a), decltype(t)>; });
   });
@@ -349,6 +373,7 @@ inline Flags reduce_ints(const Job& job, uint8_t* dst, size_t count,
       }
       if (k > 0) fold_ints(job.op, is_signed, acc, next, some);
     }
+    if (divides(job)) divide(acc, some, job.scalar);
     finish(dst + first * bytes_of(job.to), acc, some, job.saturate, flags);
   }
   return flags;

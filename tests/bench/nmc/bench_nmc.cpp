@@ -87,7 +87,7 @@ NmcRequest request(const Kind& kind, bool turned, unsigned slot) {
   r.job.from = kind.from;
   r.job.to = kind.to;
   r.job.op = kind.op;
-  r.job.scalar = 0x3f000000;
+  r.job.scalar = num::divides(r.job) ? 7 : 0x3f000000;
   r.nsrc = kind.nsrc;
   r.len = kLen;
   r.stride = static_cast<uint32_t>(num::bytes_of(kind.from) * room);
@@ -202,7 +202,8 @@ int main() {
         for (Redop op : {Redop::SUM, Redop::PROD, Redop::AVG})
           print({Dtype::FLOAT64, Dtype::FLOAT64, op, nsrc}, turned, 40);
         for (Dtype type : {Dtype::INT8, Dtype::INT16, Dtype::INT32, Dtype::INT64}) {
-          for (Redop op : {Redop::PROD, Redop::PREMUL_SUM}) print({type, type, op, nsrc}, turned, 40);
+          for (Redop op : {Redop::PROD, Redop::PREMUL_SUM, Redop::AVG})
+            print({type, type, op, nsrc}, turned, 40);
         }
       }
       for (Dtype type : {Dtype::FLOAT32, Dtype::FLOAT16, Dtype::FLOAT8_E4M3}) {

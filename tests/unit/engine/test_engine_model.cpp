@@ -542,8 +542,12 @@ TEST_CASE("engine: sources, strides, conversions and limits of a REDUCE", "[engi
        [](Wqe& w) { w.src0 = kReadEnd - 65; }, "BAD_ADDR"},
       {"float to int", convert(Dtype::FLOAT32, Dtype::INT32, 256), [](Wqe&) {}, "BAD_TYPE"},
       {"xor of floats", good_reduce(), [](Wqe& w) { w.redop = Redop::XOR; }, "BAD_REDOP"},
-      {"avg of integers", convert(Dtype::INT32, Dtype::INT32, 256), [](Wqe& w) { w.redop = Redop::AVG; },
-       "BAD_REDOP"},
+      {"avg of integers by 0", convert(Dtype::INT32, Dtype::INT32, 256), [](Wqe& w) { w.redop = Redop::AVG; },
+       "BAD_SOURCES"},
+      {"avg of integers by 65", convert(Dtype::INT32, Dtype::INT32, 256),
+       [](Wqe& w) { w.redop = Redop::AVG, w.scalar = 65; }, "BAD_SOURCES"},
+      {"avg of integers by 64", convert(Dtype::INT32, Dtype::INT32, 256),
+       [](Wqe& w) { w.redop = Redop::AVG, w.scalar = 64; }, "OK"},
       {"propagating sum", good_reduce(), [](Wqe& w) { w.propagate_nan = true; }, "BAD_FLAGS"},
       {"saturating fp32", good_reduce(), [](Wqe& w) { w.saturate = true; }, "BAD_FLAGS"},
       {"exact bf16", convert(Dtype::BFLOAT16, Dtype::BFLOAT16, 256), [](Wqe& w) { w.exact = true; }, "OK"},
@@ -593,7 +597,8 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
       {Dtype::FLOAT32, Dtype::FLOAT16, Redop::SUM, 3, 0, 1000, 32 * 2 + 26},
       {Dtype::FLOAT16, Dtype::FLOAT8_E4M3, Redop::MAX, 2, 0, 1000, 32 + 26},
       {Dtype::FLOAT32, Dtype::FLOAT16, Redop::COPY, 1, 0, 1000, 32 + 14},
-      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 8, 7, 1000, 32 * 7 + 31},
+      {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 8, 7, 1000, 32 * 9 + 13 + 14},
+      {Dtype::FLOAT32, Dtype::FLOAT32, Redop::AVG, 8, 7, 1000, 32 * 8 + 27},
       {Dtype::FLOAT16, Dtype::FLOAT16, Redop::AVG, 1, 0, 1000, 32 + 19},
       {Dtype::FLOAT32, Dtype::FLOAT32, Redop::PREMUL_SUM, 4, 1, 1024, 32 * 4 + 27},
       {Dtype::FLOAT32, Dtype::BFLOAT16, Redop::PREMUL_SUM, 4, 1, 1024, 32 * 4 + 27},
@@ -602,6 +607,10 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
       {Dtype::INT16, Dtype::INT8, Redop::COPY, 1, 0, 3000, 94 + 14},
       {Dtype::INT32, Dtype::INT32, Redop::PROD, 3, 0, 1024, 32 * 2 + 14},
       {Dtype::INT8, Dtype::INT8, Redop::PREMUL_SUM, 3, 0, 1024, 32 * 2 + 14},
+      {Dtype::INT8, Dtype::INT8, Redop::AVG, 3, 0, 512, 32 * 4 + 14},
+      {Dtype::INT8, Dtype::INT32, Redop::AVG, 1, 0, 512, 32 * 6 + 14},
+      {Dtype::UINT64, Dtype::UINT64, Redop::AVG, 2, 0, 512, 32 * 10 + 14},
+      {Dtype::INT16, Dtype::INT16, Redop::AVG, 2, 0, 32, 11 + 2 * 12 + 2 + 14},
       // 16 with a long integer, 8 with fp64, whose 65 steps are chunks of 32, 16 and 17: results take 13
       // cycles,
       // of products 19.
@@ -613,7 +622,7 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
       {Dtype::FLOAT64, Dtype::FLOAT32, Redop::SUM, 4, 1, 520, 65 * 4 + 16},
       {Dtype::FLOAT64, Dtype::FLOAT32, Redop::PROD, 4, 1, 520, (32 + 19 + 19) * 2 + 65 + 22},
       {Dtype::FLOAT32, Dtype::FLOAT64, Redop::SUM, 4, 1, 520, 65 * 3 + 16},
-      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::AVG, 4, 1, 520, 65 * 4 + 22},
+      {Dtype::FLOAT64, Dtype::FLOAT64, Redop::AVG, 4, 1, 520, (65 + 32 + 19 + 19) * 3 + 65 + 16},
       {Dtype::FLOAT64, Dtype::FLOAT64, Redop::PREMUL_SUM, 4, 1, 520, (65 + 32 + 19 + 19) * 3 + 65 + 16},
       {Dtype::FLOAT64, Dtype::FLOAT16, Redop::PREMUL_SUM, 4, 1, 520, (65 + 32 + 19 + 19) * 7 / 2 + 65 + 16},
       // Blocks: one a step; copies are bytes, 33 a block.
@@ -646,7 +655,8 @@ TEST_CASE("engine: strided sources are reduced in order of their index", "[engin
     e.nsrc = static_cast<uint8_t>(c.sources);
     e.own = static_cast<uint8_t>(c.own);
     e.exact = c.exact;
-    e.scalar = 0x3e000000;  // 0.125, and no power of two as an integer
+    const bool divides = weft::num::kind_of(c.from) == weft::num::Kind::Integer && c.op == Redop::AVG;
+    e.scalar = divides ? 7 : 0x3e000000;  // 0.125, and no power of two as an integer
     e.length = static_cast<uint32_t>(c.to == Dtype::MXFP4_E2M1 ? c.elements / 2
                                                                : c.elements * weft::num::bytes_of(c.to));
     e.stride = 0x10000;

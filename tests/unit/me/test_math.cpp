@@ -27,6 +27,7 @@ constexpr Dtype kTypes[] = {
 
 struct Fields {
   unsigned dtype, to, redop, flags, nsrc, own;
+  uint64_t scalar = 2;
 };
 
 class Probe {
@@ -34,7 +35,7 @@ class Probe {
   // What rtl/nmc says of an entry.
   Err served(const Wqe& w) {
     look({static_cast<unsigned>(w.dtype), static_cast<unsigned>(w.to), static_cast<unsigned>(w.redop),
-          w.propagate_nan | 2u * w.saturate | 4u * w.exact, w.nsrc, w.own});
+          w.propagate_nan | 2u * w.saturate | 4u * w.exact, w.nsrc, w.own, w.scalar});
     return static_cast<Err>(probe_->served_o);
   }
   // An empty text, or how hardware and software differ.
@@ -46,7 +47,8 @@ class Probe {
                   .op = static_cast<Redop>(f.redop),
                   .propagate_nan = (f.flags & 1) != 0,
                   .saturate = (f.flags & 2) != 0,
-                  .exact = (f.flags & 4) != 0};
+                  .exact = (f.flags & 4) != 0,
+                  .scalar = f.scalar};
     const Err all = weft::num::check(job, f.nsrc, f.own);
     const bool block = kind_of(job.from) == Kind::Block || kind_of(job.to) == Kind::Block;
     good += all == Err::OK;
@@ -55,8 +57,8 @@ class Probe {
       if (got == static_cast<unsigned>(want) || !why.empty()) return;
       why = std::string(what) + ": dtype " + std::to_string(f.dtype) + " to " + std::to_string(f.to) +
             " redop " + std::to_string(f.redop) + " flags " + std::to_string(f.flags) + " nsrc " +
-            std::to_string(f.nsrc) + " own " + std::to_string(f.own) + ": " + std::to_string(got) + ", not " +
-            weft::wire::name(want);
+            std::to_string(f.nsrc) + " own " + std::to_string(f.own) + " scalar " + std::to_string(f.scalar) +
+            ": " + std::to_string(got) + ", not " + weft::wire::name(want);
     };
     expect("whole", probe_->all_o, all);
     expect("without exact sums", probe_->no_exact_o, weft::num::check(job, f.nsrc, f.own, {.exact = 0}));
@@ -88,6 +90,7 @@ class Probe {
     probe_->flags_i = static_cast<uint8_t>(f.flags);
     probe_->nsrc_i = static_cast<uint8_t>(f.nsrc);
     probe_->own_i = static_cast<uint8_t>(f.own);
+    probe_->scalar_i = f.scalar;
     probe_->eval();
   }
   weft::tb::OwnedModel<Vmath_probe> probe_;
@@ -120,6 +123,13 @@ TEST_CASE("math: hardware and software agree on every field of a REDUCE", "[me][
         for (unsigned own = 0; own < 256; ++own)
           all({static_cast<unsigned>(dtype), static_cast<unsigned>(dtype), static_cast<unsigned>(redop), 0,
                nsrc, own});
+  // What sums of integers can be divided by, and what does not matter elsewhere.
+  for (Dtype dtype : kTypes)
+    for (Redop redop : {Redop::AVG, Redop::PREMUL_SUM})
+      for (unsigned bit = 0; bit < 64; ++bit)
+        for (uint64_t low = 0; low < 130; ++low)
+          all({static_cast<unsigned>(dtype), static_cast<unsigned>(dtype), static_cast<unsigned>(redop), 0, 2,
+               0, low | uint64_t{bit != 0} << bit});
   CHECK(why == "");
   CHECK(probe.compared > 4'000'000);
   CHECK(probe.good > 3'000);
@@ -165,6 +175,7 @@ TEST_CASE("math: firmware and the engine's model agree on random REDUCEs", "[me]
     w.propagate_nan = rng.chance(0.05);
     w.saturate = rng.chance(0.05);
     w.exact = rng.chance(0.05);
+    w.scalar = rng.chance(0.5) ? 1 + rng.below(64) : rng.chance(0.5) ? rng.below(70) : rng();
     w.nsrc = static_cast<uint8_t>(rng.chance(0.9) ? 1 + rng.below(3) : rng.below(70));
     w.own = static_cast<uint8_t>(rng.chance(0.8) || w.nsrc == 0 ? 0 : rng.below(w.nsrc + 1u));
     switch (rng.below(8)) {

@@ -12,6 +12,7 @@ module weft_math_probe
     input  wire  [2:0] flags_i,      // exact, saturate, propagate_nan, the last in bit 0
     input  wire  [7:0] nsrc_i,
     input  wire  [7:0] own_i,
+    input  wire [63:0] scalar_i,
     output logic [7:0] all_o,
     output logic [7:0] no_exact_o,
     output logic [7:0] small_exact_o,
@@ -30,7 +31,8 @@ module weft_math_probe
       saturate: flags_i[1],
       exact: flags_i[2],
       nsrc: nsrc_i,
-      own: own_i
+      own: own_i,
+      divisor_ok: divisor_ok(scalar_i)
   };
   localparam math_parts_t NoExact = '{products: 1'b1, blocks: 1'b1, exact: 2'(ExactNone)};
   localparam math_parts_t SmallExact = '{products: 1'b1, blocks: 1'b1, exact: 2'(ExactSmall)};

@@ -250,7 +250,7 @@ template <class Dut>
 nmc::NmcRequest Fixture<Dut>::any_of(wire::Dtype from, wire::Dtype to, unsigned nsrc, uint64_t count) {
   using enum wire::Redop;
   constexpr wire::Redop kFloatOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AVG, COPY};
-  constexpr wire::Redop kIntOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AND, OR, XOR, COPY};
+  constexpr wire::Redop kIntOps[] = {SUM, MAX, MIN, PROD, PREMUL_SUM, AVG, AND, OR, XOR, COPY};
   constexpr wire::Redop kBlockOps[] = {SUM, MAX, MIN, COPY};
   const bool fp = num::kind_of(from) == num::Kind::Float;
   const bool blocks = num::kind_of(from) == num::Kind::Block || num::kind_of(to) == num::Kind::Block;
@@ -262,9 +262,10 @@ nmc::NmcRequest Fixture<Dut>::any_of(wire::Dtype from, wire::Dtype to, unsigned 
   r.job.propagate_nan = (r.job.op == MAX || r.job.op == MIN) && rng_.chance(0.5);
   r.job.saturate = !blocks && (!fp || num::bytes_of(to) == 1) && rng_.chance(0.5);
   const bool wide = from == wire::Dtype::FLOAT64 || to == wire::Dtype::FLOAT64;
-  r.job.scalar = !fp    ? rng_() >> rng_.below(64)
-                 : wide ? any_factor<num::Float64>(rng_)
-                        : any_factor<num::Float32>(rng_);
+  r.job.scalar = num::divides(r.job) ? rng_.range(1, num::kMaxSources)
+                 : !fp               ? rng_() >> rng_.below(64)
+                 : wide              ? any_factor<num::Float64>(rng_)
+                                     : any_factor<num::Float32>(rng_);
   maybe_exact(r);
   return r;
 }
@@ -285,6 +286,7 @@ nmc::NmcRequest Fixture<Dut>::any_fields() {
   r.job.propagate_nan = rng_.chance(0.2);
   r.job.saturate = rng_.chance(0.2);
   r.job.exact = rng_.chance(0.1);
+  r.job.scalar = rng_.chance(0.7) ? rng_.below(70) : rng_();
   r.nsrc = static_cast<unsigned>(rng_.chance(0.5) ? rng_.below(4) : rng_.below(256));
   r.own = static_cast<unsigned>(rng_.below(4));
   const auto any = [&] { return rng_() << rng_.below(4); };

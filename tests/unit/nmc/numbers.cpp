@@ -150,7 +150,7 @@ extern "C" {
 uint8_t numbers_check(uint8_t from, uint8_t to, uint8_t op, unsigned modes, unsigned nsrc, unsigned own,
                       bool has_exact) {
   return static_cast<uint8_t>(
-      num::check(job_of(from, to, op, modes, 0), nsrc, own, num::Parts{.exact = has_exact ? 2u : 0u}));
+      num::check(job_of(from, to, op, modes, 2), nsrc, own, num::Parts{.exact = has_exact ? 2u : 0u}));
 }
 
 /// num::reduce() of sources that lie one behind the other; returns invalid 1, overflow 2, inexact 4.

@@ -138,7 +138,7 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
                   : job.op == Redop::MIN ? Op::Min
                                          : Op::Sum;
     load(step.a, 0);
-    if (job.op == Redop::PREMUL_SUM) {
+    if (job.op == Redop::PREMUL_SUM || job.op == Redop::AVG) {
       for (size_t source = 0; source < k; ++source) {
         const Step::Words sum = acc;
         load(step.a, source);
@@ -157,24 +157,17 @@ class DoubleLanes : public test::Lanes<Vnmc_double, kWords, uint32_t (*)(Vnmc_do
         }
       }
     } else if (k == 1) {
-      if (job.op == Redop::AVG) {
-        go({.op = Op::Mul, .from = job.from, .to = job.to, .scalar = true});
-      } else {
-        go({.op = Op::Convert, .from = job.from, .to = job.to});
-      }
+      go({.op = Op::Convert, .from = job.from, .to = job.to});
     } else {
       for (size_t source = 1; source < k; ++source) {
         load(step.b, source);
         const bool last = source + 1 == k, use_acc = source > 1;
-        if (last && job.op != Redop::AVG) {
+        if (last) {
           finish(op, job.from, use_acc);
         } else {  // a factor is a true fp64
-          const Dtype to = op == Op::Mul || last ? Dtype::FLOAT64 : job.from;
+          const Dtype to = op == Op::Mul ? Dtype::FLOAT64 : job.from;
           go({.op = op, .from = job.from, .to = to, .use_acc = use_acc, .to_acc = true});
         }
-      }
-      if (job.op == Redop::AVG) {
-        go({.op = Op::Mul, .from = job.from, .to = job.to, .use_acc = true, .scalar = true});
       }
     }
     std::vector<uint8_t> out(kLanes * bits_in(job.to) / 8);

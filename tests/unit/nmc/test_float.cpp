@@ -362,23 +362,6 @@ class Fold {
         }
         break;
       case Redop::AVG:
-        for (unsigned k = 1; k < count; ++k) {
-          const bool last = k + 1 == count;
-          steps({.op = FloatOp::Sum,
-                 .from = kFmt<From>,
-                 .to = last ? Fmt::Fp32 : kFmt<From>,
-                 .use_acc = k > 1,
-                 .to_acc = true},
-                k == 1 ? &sources_[0] : nullptr, &sources_[k], false);
-        }
-        if (count > 1 && late_) {
-          steps({.op = FloatOp::Mul, .from = Fmt::Fp32, .to = kFmt<To>, .scalar = true}, nullptr, nullptr,
-                true, true);
-          break;
-        }
-        steps({.op = FloatOp::Mul, .from = kFmt<From>, .to = kFmt<To>, .use_acc = count > 1, .scalar = true},
-              count > 1 ? nullptr : &sources_[0], nullptr, true);
-        break;
       case Redop::PREMUL_SUM:
         if (count == 1) {
           steps({.op = FloatOp::Mul, .from = kFmt<From>, .to = kFmt<To>, .scalar = true}, &sources_[0],

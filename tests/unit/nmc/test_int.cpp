@@ -39,8 +39,8 @@ struct Command {
   uint32_t bits() const {
     unsigned code = 0;
     while (kOps[code] != op) ++code;
-    return code << 11 | static_cast<unsigned>(from) << 8 | static_cast<unsigned>(to) << 5 | wide << 4 |
-           saturate << 3 | use_acc << 2 | scalar << 1 | to_acc;
+    return code << 12 | static_cast<unsigned>(from) << 9 | static_cast<unsigned>(to) << 6 | wide << 5 |
+           saturate << 4 | use_acc << 3 | scalar << 2 | to_acc;
   }
   bool doubled() const { return size_of(from) == 3 || size_of(to) == 3; }
   unsigned word_bits() const { return doubled() ? 64 : 32; }

@@ -40,7 +40,7 @@ TEST_CASE("nmc: lengths from 0 to 300 bytes", "[nmc]") {
                              {Dtype::INT32, Dtype::INT32, SUM, 2},
                              {Dtype::INT32, Dtype::INT32, MIN, 3}};
   for (Dtype from : test::kInts) {
-    for (Redop op : {SUM, MAX, PROD, PREMUL_SUM, AND, XOR}) kinds.push_back({from, from, op, 2});
+    for (Redop op : {SUM, MAX, PROD, PREMUL_SUM, AVG, AND, XOR}) kinds.push_back({from, from, op, 2});
     for (Dtype to : test::kInts) kinds.push_back({from, to, from < to ? COPY : OR, from < to ? 1u : 3u});
   }
   for (Dtype from : test::kFloats) {
@@ -56,7 +56,8 @@ TEST_CASE("nmc: lengths from 0 to 300 bytes", "[nmc]") {
     for (uint64_t count = 0; count <= 300 / num::bytes_of(k.to); ++count) {
       NmcRequest r = f.request(k.from, k.to, k.op, k.nsrc, count);
       r.own = static_cast<unsigned>(f.rng().below(k.nsrc));
-      r.job.scalar = 0x3f000000 + f.rng().below(1 << 22);
+      r.job.scalar =
+          num::divides(r.job) ? f.rng().range(1, num::kMaxSources) : 0x3f000000 + f.rng().below(1 << 22);
       f.lay_out(r);
       round.push_back(r);
     }
@@ -121,7 +122,6 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   for (unsigned op : {6, 7, 8, 10, 200})
     add(Err::BAD_REDOP, [&](auto& r) { r.job.op = static_cast<Redop>(op); });
   add(Err::BAD_REDOP, [](auto& r) { r.job.op = static_cast<Redop>(200), r.nsrc = 1; });
-  add(Err::BAD_REDOP, [&](auto& r) { type(r, 6), r.job.op = Redop::AVG; });
   add(Err::BAD_FLAGS, [](auto& r) { r.job.propagate_nan = true; });
   add(Err::BAD_FLAGS, [](auto& r) { r.job.saturate = true; });
   add(Err::BAD_FLAGS, [](auto& r) { r.job.exact = true; });
@@ -130,6 +130,8 @@ TEST_CASE("nmc: bad requests complete with their error and touch no memory", "[n
   add(Err::BAD_FLAGS, [&](auto& r) { type(r, 8), r.job.exact = true, r.job.to = Dtype::FLOAT32; });
   add(Err::BAD_SOURCES, [](auto& r) { r.job.op = Redop::COPY; });
   for (unsigned n : {0u, 65u, 128u, 255u}) add(Err::BAD_SOURCES, [&](auto& r) { r.nsrc = n; });
+  for (uint64_t n : {uint64_t{0}, uint64_t{65}, uint64_t{128}, uint64_t{1} << 32, ~uint64_t{0}})
+    add(Err::BAD_SOURCES, [&](auto& r) { type(r, 6), r.job.op = Redop::AVG, r.job.scalar = n; });
   add(Err::BAD_SOURCES, [](auto& r) { r.own = 2; });
   add(Err::BAD_SOURCES, [](auto& r) { r.nsrc = 64, r.own = 64; });
   add(Err::BAD_SOURCES, [](auto& r) { r.nsrc = 1, r.own = 1; });

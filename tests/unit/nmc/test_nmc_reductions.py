@@ -147,16 +147,16 @@ class Model:
 
     def exact_last(self, values):
         """The exact result of the last step."""
-        if self.op == "premul_sum":
+        if self.op in ("avg", "premul_sum"):
             if len(values) == 1:
                 return self.times(values[0])
             values = [self.in_a(self.times(v)) for v in values]
         acc = values[0]
         for i, value in enumerate(values[1:]):
             acc = self.step(acc, value)
-            if i + 2 < len(values) or self.op == "avg":
+            if i + 2 < len(values):
                 acc = self.in_a(acc)
-        return self.times(acc) if self.op == "avg" else acc
+        return acc
 
 
 def exact_sum(values):
@@ -365,11 +365,11 @@ class ReductionTest(unittest.TestCase):
             def read(x, of_bits=bits, of_signed=signed):
                 x %= 2 ** of_bits
                 return x - 2 ** of_bits if of_signed and x >> (of_bits - 1) else x
-            for op in ("sum", "prod", "max", "min", "premul_sum", "and", "or", "xor", "copy"):
+            for op in ("sum", "prod", "max", "min", "premul_sum", "avg", "and", "or", "xor", "copy"):
                 for modes, k in itertools.product(modes_of(to, op), (1,) if op == "copy" else (1, 2, 5)):
                     edges = [0, 1, 2 ** (bits - 1), 2 ** (bits - 1) - 1, 2 ** bits - 1]
                     sources = [[rng.choice(edges + [rng.getrandbits(bits)] * 5) for _ in range(20)] for _ in range(k)]
-                    scalar = rng.getrandbits(64)
+                    scalar = rng.randrange(1, 65) if op == "avg" else rng.getrandbits(64)
                     want, flags = [], 0
                     for column in zip(*sources):
                         values = [read(x) * (scalar if op == "premul_sum" else 1) for x in column]
@@ -378,8 +378,10 @@ class ReductionTest(unittest.TestCase):
                             acc = {"prod": acc * v, "max": max(acc, v), "min": min(acc, v), "and": acc & v,
                                    "or": acc | v, "xor": acc ^ v}.get(op, acc + v)
                         acc = read(acc, width, signed)
+                        if op == "avg":
+                            acc = acc // scalar if acc >= 0 else -(-acc // scalar)
                         # One source of the same type and no factor is a copy of bits.
-                        if modes & SATURATE and (k > 1 or source != to or op == "premul_sum"):
+                        if modes & SATURATE and (k > 1 or source != to or op in ("premul_sum", "avg")):
                             low = -2 ** (to_bits - 1) if to_signed else 0
                             clamped = min(max(acc, low), low + 2 ** to_bits - 1)
                             flags |= OVERFLOW if clamped != acc else 0
@@ -448,7 +450,7 @@ class ReductionTest(unittest.TestCase):
                 (source in BLOCKS and (to == source or to in beside)) or (to in BLOCKS and source in beside)
             op_fits = op in ("sum", "max", "min", "copy") or (
                 op in ("prod", "premul_sum") and not block) or (
-                op == "avg" and source in FLOATS and not block) or (
+                op == "avg" and not block) or (
                 op in ("and", "or", "xor") and source in INTS)
             for modes, nsrc, own in itertools.product(range(8), (0, 1, 2, 64, 65), (0, 1)):
                 flags_fit = not (modes & PROPAGATE_NAN and op not in ("max", "min")) and \

@@ -487,7 +487,8 @@ TEST_CASE("case software 10: the same sources give the same bits", "[nmc]") {
   }
 }
 
-TEST_CASE("case software 11: int8 wraps, or is summed in a wider type, and has no average", "[nmc]") {
+TEST_CASE("case software 11: int8 wraps, or is summed in a wider type, and an average is of that sum",
+          "[nmc]") {
   const auto sum = [](Dtype to, bool saturate) {
     Bytes out(num::bytes_of(to));
     const Flags flags =
@@ -503,9 +504,39 @@ TEST_CASE("case software 11: int8 wraps, or is summed in a wider type, and has n
                              out, {{120, 0}, {100, 0}});
   CHECK(out == Bytes{127});
   CHECK(flags == Flags{false, true, false});
-  for (Dtype type : {Dtype::INT8, Dtype::UINT8, Dtype::INT64}) {
-    CHECK(num::check({.from = type, .to = type, .op = Redop::AVG}, 2, 0) == wire::Err::BAD_REDOP);
+  const auto mean = [](Dtype from, Dtype to, uint64_t n, const std::vector<Bytes>& sources) {
+    Bytes out(num::bytes_of(to));
+    CHECK(reduce({.from = from, .to = to, .op = Redop::AVG, .scalar = n}, out, sources) == Flags{});
+    return static_cast<int8_t>(out[0]);
+  };
+  CHECK(mean(Dtype::INT8, Dtype::INT8, 2, {{120}, {100}}) == -18);   // the sum has wrapped before
+  CHECK(mean(Dtype::INT8, Dtype::INT16, 2, {{120}, {100}}) == 110);  // it has not
+  CHECK(mean(Dtype::UINT8, Dtype::UINT8, 2, {{120}, {100}}) == 110);
+  CHECK(mean(Dtype::INT8, Dtype::INT8, 2, {{3}, {0xfa}}) == -1);  // -3 / 2, towards zero
+  CHECK(mean(Dtype::INT8, Dtype::INT8, 3, {{7}}) == 2);
+  CHECK(mean(Dtype::INT8, Dtype::INT8, 1, {{0x80}}) == -128);
+  CHECK(mean(Dtype::INT64, Dtype::INT8, 64, {{0, 0xe0, 255, 255, 255, 255, 255, 255}}) == -128);
+  for (uint64_t n : {uint64_t{0}, uint64_t{65}, ~uint64_t{0}}) {
+    const num::Job job{.from = Dtype::INT8, .to = Dtype::INT8, .op = Redop::AVG, .scalar = n};
+    CHECK(num::check(job, 2, 0) == wire::Err::BAD_SOURCES);
   }
+}
+
+TEST_CASE("a mean that is finite comes out finite, though the sum is not", "[nmc]") {
+  const auto mean = [](Dtype type, uint64_t half, uint64_t x) {
+    const size_t size = num::bytes_of(type);
+    Bytes one(size), out(size);
+    std::memcpy(one.data(), &x, size);
+    const Flags flags = reduce({.from = type, .to = type, .op = Redop::AVG, .scalar = half}, out, {one, one});
+    CHECK(out == one);
+    CHECK(flags == Flags{});
+  };
+  const uint32_t half = 0x3f000000;
+  mean(Dtype::BFLOAT16, half, 0x7f7f);
+  mean(Dtype::FLOAT32, half, 0x7f7fffff);
+  mean(Dtype::FLOAT64, 0x3fe0000000000000, 0x7fefffffffffffff);
+  mean(Dtype::FLOAT16, half, 0x7bff);
+  mean(Dtype::FLOAT8_E4M3, half, 0x7e);
 }
 
 TEST_CASE("case software 12: fp8 sums write every element, and a NaN only beyond the range", "[nmc]") {

@@ -56,7 +56,7 @@ std::vector<Case> cases(num::Parts parts) {
       for (unsigned nsrc : {1u, 2u, 3u, 7u}) {
         for (bool exact : {false, true}) {
           const Case c{from, to, static_cast<Redop>(op), nsrc, exact};
-          const num::Job job{.from = from, .to = to, .op = c.op, .exact = exact};
+          const num::Job job{.from = from, .to = to, .op = c.op, .exact = exact, .scalar = 3};
           if (num::check(job, nsrc, 0, parts) == wire::Err::OK) all.push_back(c);
         }
       }
@@ -73,6 +73,7 @@ NmcRequest run(test::Fixture<Dut>& f, const Case& c, unsigned count, uint64_t el
   for (unsigned i = 0; i < count; ++i) {
     NmcRequest r = f.request(c.from, c.to, c.op, c.nsrc, elements);
     r.job.exact = c.exact;
+    r.job.scalar = 3;
     f.lay_out(r, 0, 0, 0, 0);
     all.push_back(r);
   }

@@ -236,9 +236,9 @@ TEST_CASE("case software 24: wrong arguments are named before anything is posted
         "send: 1599 bytes, reduce_scatter needs 1600");
   CHECK(said(reduce, {in.addr + 2, 400}, out) ==
         "send or recv: address 0x80002 or 0xc0000 is no multiple of the element size 4");
-  Op mean = make(Kind::kAllReduce, 64, Type::kInt64);
-  mean.redop = RedOp::kAvg;
-  CHECK(said(mean, in, out) == "type: int64 has no avg, expected a floating-point type for avg");
+  Op either = make(Kind::kAllReduce, 64, Type::kFloat64);
+  either.redop = RedOp::kXor;
+  CHECK(said(either, in, out) == "type: float64 has no xor, expected an integer type for xor");
   for (int root : {-1, 4}) {
     Op cast = make(Kind::kBroadcast, 1);
     cast.root = root;
