@@ -4,9 +4,12 @@
 // configuration bus, the firmware port of CPU-M, the counters and the cycle counter.
 //
 // A register access takes about 6 cycles; CFG_CMD, CNT_LO and FW_DATA hold the bus until they are
-// done. After reset, hard or soft, doorbells and configuration wait InitCycles, in which blocks
-// clear their tables. Soft reset resets everything but this module. The register map is
-// sw/wire/weft_regs.rdl, the rules of use are in docs/registers.md.
+// done. A soft reset first takes the node's masters and transmit streams off the outside
+// (isolate_o) and waits, for as long as it takes, until nothing is owed any more (drained_i); then it
+// resets everything but this module. After reset, hard or soft, doorbells, configuration, CPU-M
+// and arriving frames wait until all blocks have been idle for a while: a block whose table
+// is being cleared is not. The register map is sw/wire/weft_regs.rdl, the rules of use are in
+// docs/registers.md.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -23,9 +26,7 @@ module weft_host
     parameter int unsigned NumSems      = 256,
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumMsgs      = 256,
-    parameter int unsigned Exact        = 0,  // of the reducer, see weft_math_pkg
-    // The longest table walk of any block after reset, with room to spare.
-    parameter int unsigned InitCycles   = 1024 + 2 * NumConns * PathsPerPort
+    parameter int unsigned Exact        = 0  // of the reducer, see weft_math_pkg
 ) (
     input  wire                            clk_i,
     input  wire                            rst_i,
@@ -63,6 +64,9 @@ module weft_host
     // To all blocks: configuration writes, reset, time in cycles since reset.
     output cfg_t                           cfg_o,
     output logic                           soft_rst_o,
+    output logic                           isolate_o,   // masters and transmit streams: off the bus
+    input  wire                            drained_i,   // ... they are, and nothing is owed to them
+    output logic                           ready_o,     // no reset, all tables walked
     output logic            [        63:0] now_o,
     // To the message engine: doorbells (valid and data hold until ready), firmware words, control.
     output logic                           db_valid_o,
@@ -87,7 +91,14 @@ module weft_host
 
   localparam int unsigned NumCounters = CntNodeCount + NumPorts * CntPortCount;
   localparam int unsigned SoftCycles = 16;  // length of a soft reset
-  localparam int unsigned InitW = $clog2(InitCycles + 1);
+  // Cycles in a row in which every block must be idle behind a reset. More than any block's idle
+  // signal may lag behind the begin of its walk.
+  localparam int unsigned RestCycles = 32;
+  // What the slowest block needs to take a connection in: the receive path walks its paths in two
+  // tables that others write to at the same time, the core clears the window of its messages.
+  localparam int unsigned WalkPaths = 32 + 4 * PathsPerPort;
+  localparam int unsigned WalkWindow = 16 + weft_wire_pkg::MSG_WINDOW;
+  localparam int unsigned ConnGap = WalkPaths > WalkWindow ? WalkPaths : WalkWindow;
 
   if (NumPorts > 16) begin : gen_bad_ports
     $error("weft_host: NumPorts must be 1 to 16");
@@ -101,36 +112,56 @@ module weft_host
   weft_regs__out_t hwif_out;
 
   // ---- reset and time
-  logic [4:0] soft_q;  // cycles of soft reset left
-  logic [InitW-1:0] init_q;  // cycles to wait after it
-  logic soft_rst_q, ready_q;
+  typedef enum logic [1:0] {
+    StInit,   // until every block is at rest: tables are walked
+    StRun,
+    StDrain,  // nothing new goes out, what is owed comes in
+    StReset   // all blocks in reset, still off the bus
+  } state_e;
+
+  state_e state_q;
+  logic [$clog2(SoftCycles)-1:0] soft_q;  // cycles of reset so far
+  logic [$clog2(RestCycles)-1:0] rest_q;  // cycles of rest so far
+  logic soft_rst_q, isolate_q, ready_q;
+  logic blocks_rest_q;
   logic [63:0] now_q  /* verilator public_flat_rw */;  // a simulator at rest sets it forward
 
   always_ff @(posedge clk_i) begin
+    blocks_rest_q <= idle_me_i && idle_core_i && (&idle_ports_i);
     if (rst_i) begin
+      state_q    <= StInit;
       soft_q     <= '0;
+      rest_q     <= '0;
       soft_rst_q <= 1'b0;
-      init_q     <= InitW'(InitCycles);
+      isolate_q  <= 1'b0;
       ready_q    <= 1'b0;
       now_q      <= '0;
     end else begin
       now_q      <= now_q + 1'b1;
-      soft_rst_q <= soft_q != '0;
-      ready_q    <= init_q == '0 && soft_q == '0 && !hwif_out.CTRL.soft_reset.value;
-      if (hwif_out.CTRL.soft_reset.value) begin
-        soft_q <= 5'(SoftCycles);
-        init_q <= InitW'(InitCycles);
-      end else if (soft_q != '0) begin
-        soft_q <= soft_q - 1'b1;
-      end else if (init_q != '0) begin
-        init_q <= init_q - 1'b1;
+      soft_rst_q <= state_q == StReset;
+      isolate_q  <= state_q == StDrain || state_q == StReset;
+      ready_q    <= state_q == StRun && !hwif_out.CTRL.soft_reset.value;
+      soft_q     <= state_q == StReset ? soft_q + 1'b1 : '0;
+      rest_q     <= state_q == StInit && blocks_rest_q ? rest_q + 1'b1 : '0;
+      unique case (state_q)
+        StInit:  if (rest_q == '1) state_q <= StRun;
+        StRun:   ;
+        StDrain: if (isolate_q && drained_i) state_q <= StReset;
+        StReset: if (soft_q == '1) state_q <= StInit;
+        default: state_q <= StInit;
+      endcase
+      // Also behind a reset that is not over yet. One that drains or resets is the one asked for.
+      if (hwif_out.CTRL.soft_reset.value && (state_q == StInit || state_q == StRun)) begin
+        state_q <= StDrain;
       end
     end
   end
 
   assign soft_rst_o = soft_rst_q;
+  assign isolate_o  = isolate_q;
+  assign ready_o    = ready_q;
   assign now_o      = now_q;
-  assign cpu_run_o  = hwif_out.CTRL.cpu_run.value;
+  assign cpu_run_o  = hwif_out.CTRL.cpu_run.value && ready_q;
 
   // ---- configuration bus
   logic [511:0] cfg_data;
@@ -141,7 +172,9 @@ module weft_host
     assign cfg_data[32*i+:32] = hwif_out.CFG_DATA[i].value.value;
   end
 
-  weft_host_cfg u_cfg (
+  weft_host_cfg #(
+      .ConnGap(ConnGap)
+  ) u_cfg (
       .clk_i,
       .rst_i,
       .hold_i     (!ready_q),
@@ -264,6 +297,7 @@ module weft_host
   assign hwif_in.IDLE.core.next            = idle_core_q;
   assign hwif_in.IDLE.host.next            = idle_host_q;
   assign hwif_in.IDLE.reset_done.next      = ready_q;
+  assign hwif_in.IDLE.draining.next        = state_q == StDrain;
   assign hwif_in.IDLE.ports.next           = idle_ports_q;
   assign hwif_in.CYCLES_LO.value.next      = now_q[31:0];
   assign hwif_in.CYCLES_HI.value.next      = cycles_hi_q;
@@ -294,7 +328,9 @@ module weft_host
       .hwif_out
   );
 
-  `WEFT_HOLD(DoorbellHolds, db_valid_o && ready_q, db_ready_i || !ready_q, db_o);
+  `WEFT_IMPLIES(ResetOffTheBus, soft_rst_o, isolate_o && drained_i);
+  `WEFT_NEXT(DoorbellHolds, db_valid_o && !db_ready_i && ready_q,
+             !ready_q || (db_valid_o && $stable(db_o)));
 
 endmodule
 

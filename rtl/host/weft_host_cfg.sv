@@ -14,7 +14,7 @@ module weft_host_cfg
   import weft_pkg::*;
 #(
     parameter int unsigned Gap     = 16,
-    parameter int unsigned ConnGap = 64
+    parameter int unsigned ConnGap = 80
 ) (
     input  wire                clk_i,
     input  wire                rst_i,

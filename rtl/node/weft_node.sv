@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole node: host interface, message engine, reducer, shared core of the transport and a slice
 // for each port. All memories are behind AXI masters; joining them is the business of the board or
-// the simulator. One clock; soft reset by register. See docs/architecture.md.
+// the simulator. One clock; soft reset by register, which first takes every master and every frame
+// stream off the outside (weft_axi_isolate_*, weft_axis_*). See docs/architecture.md.
 `default_nettype none
 module weft_node
   import weft_pkg::*;
@@ -143,7 +144,7 @@ module weft_node
     output logic idle_o
 );
   cfg_t cfg;
-  logic soft_rst;
+  logic soft_rst, isolate, drained_q, ready;
   logic [63:0] now;
 
   // The soft reset reaches every block but the registers.
@@ -204,6 +205,9 @@ module weft_node
       .s_axi_db_bready,
       .cfg_o(cfg),
       .soft_rst_o(soft_rst),
+      .isolate_o(isolate),
+      .drained_i(drained_q),
+      .ready_o(ready),
       .now_o(now),
       .db_valid_o(db_valid),
       .db_ready_i(db_ready),
@@ -222,6 +226,190 @@ module weft_node
       .idle_ports_i(port_idle),
       .idle_o(host_idle)
   );
+
+  // ---- masters and streams between a block and the outside ---------------------------------------
+  logic [NumPorts-1:0] tx_arvalid, tx_arready, tx_rvalid, tx_rready;
+  logic [NumPorts-1:0] rx_awvalid, rx_awready, rx_wvalid, rx_wready, rx_wlast, rx_bvalid, rx_bready;
+  logic [NumPorts-1:0][KeepW-1:0] rx_wstrb;
+  logic [NumPorts-1:0] mac_tvalid, mac_tready, arriving, shut_out;
+  logic me_arvalid, me_arready, me_rvalid, me_rready;
+  logic me_awvalid, me_awready, me_wvalid, me_wready, me_wlast, me_bvalid, me_bready, me_blank;
+  logic [KeepW-1:0] me_wstrb;
+  logic nmc_a_arvalid, nmc_a_arready, nmc_a_rvalid, nmc_a_rready;
+  logic nmc_b_arvalid, nmc_b_arready, nmc_b_rvalid, nmc_b_rready;
+  logic nmc_w_awvalid, nmc_w_awready, nmc_w_wvalid, nmc_w_wready, nmc_w_wlast;
+  logic nmc_w_bvalid, nmc_w_bready, nmc_w_blank;
+  logic [NmcW/8-1:0] nmc_w_wstrb;
+  cnt_port_t [NumPorts-1:0] cnt_of_port;
+
+  logic [NumPorts-1:0] tx_drained, rx_drained, mac_drained;
+  logic me_rd_drained, me_wr_drained, nmc_a_drained, nmc_b_drained, nmc_w_drained;
+  always_ff @(posedge clk_i) begin
+    drained_q <= !rst_i && (&tx_drained) && (&rx_drained) && (&mac_drained) && me_rd_drained &&
+        me_wr_drained && nmc_a_drained && nmc_b_drained && nmc_w_drained;
+  end
+
+  weft_axi_isolate_rd u_me_rd (
+      .clk_i,
+      .rst_i,
+      .isolate_i(isolate),
+      .drained_o(me_rd_drained),
+      .s_axi_arvalid(me_arvalid),
+      .s_axi_arready(me_arready),
+      .s_axi_rvalid(me_rvalid),
+      .s_axi_rready(me_rready),
+      .m_axi_arvalid(m_axi_me_arvalid),
+      .m_axi_arready(m_axi_me_arready),
+      .m_axi_rvalid(m_axi_me_rvalid),
+      .m_axi_rlast(m_axi_me_rlast),
+      .m_axi_rready(m_axi_me_rready)
+  );
+  weft_axi_isolate_wr u_me_wr (
+      .clk_i,
+      .rst_i,
+      .isolate_i(isolate),
+      .drained_o(me_wr_drained),
+      .blank_o(me_blank),
+      .s_axi_awlen(m_axi_me_awlen),
+      .s_axi_awvalid(me_awvalid),
+      .s_axi_awready(me_awready),
+      .s_axi_wlast(me_wlast),
+      .s_axi_wvalid(me_wvalid),
+      .s_axi_wready(me_wready),
+      .s_axi_bvalid(me_bvalid),
+      .s_axi_bready(me_bready),
+      .m_axi_awvalid(m_axi_me_awvalid),
+      .m_axi_awready(m_axi_me_awready),
+      .m_axi_wlast(m_axi_me_wlast),
+      .m_axi_wvalid(m_axi_me_wvalid),
+      .m_axi_wready(m_axi_me_wready),
+      .m_axi_bvalid(m_axi_me_bvalid),
+      .m_axi_bready(m_axi_me_bready)
+  );
+  assign m_axi_me_wstrb = me_wstrb & {$bits(me_wstrb){!me_blank}};
+  weft_axi_isolate_rd u_nmc_a (
+      .clk_i,
+      .rst_i,
+      .isolate_i(isolate),
+      .drained_o(nmc_a_drained),
+      .s_axi_arvalid(nmc_a_arvalid),
+      .s_axi_arready(nmc_a_arready),
+      .s_axi_rvalid(nmc_a_rvalid),
+      .s_axi_rready(nmc_a_rready),
+      .m_axi_arvalid(m_axi_nmc_a_arvalid),
+      .m_axi_arready(m_axi_nmc_a_arready),
+      .m_axi_rvalid(m_axi_nmc_a_rvalid),
+      .m_axi_rlast(m_axi_nmc_a_rlast),
+      .m_axi_rready(m_axi_nmc_a_rready)
+  );
+  weft_axi_isolate_rd u_nmc_b (
+      .clk_i,
+      .rst_i,
+      .isolate_i(isolate),
+      .drained_o(nmc_b_drained),
+      .s_axi_arvalid(nmc_b_arvalid),
+      .s_axi_arready(nmc_b_arready),
+      .s_axi_rvalid(nmc_b_rvalid),
+      .s_axi_rready(nmc_b_rready),
+      .m_axi_arvalid(m_axi_nmc_b_arvalid),
+      .m_axi_arready(m_axi_nmc_b_arready),
+      .m_axi_rvalid(m_axi_nmc_b_rvalid),
+      .m_axi_rlast(m_axi_nmc_b_rlast),
+      .m_axi_rready(m_axi_nmc_b_rready)
+  );
+  weft_axi_isolate_wr u_nmc_w (
+      .clk_i,
+      .rst_i,
+      .isolate_i(isolate),
+      .drained_o(nmc_w_drained),
+      .blank_o(nmc_w_blank),
+      .s_axi_awlen(m_axi_nmc_w_awlen),
+      .s_axi_awvalid(nmc_w_awvalid),
+      .s_axi_awready(nmc_w_awready),
+      .s_axi_wlast(nmc_w_wlast),
+      .s_axi_wvalid(nmc_w_wvalid),
+      .s_axi_wready(nmc_w_wready),
+      .s_axi_bvalid(nmc_w_bvalid),
+      .s_axi_bready(nmc_w_bready),
+      .m_axi_awvalid(m_axi_nmc_w_awvalid),
+      .m_axi_awready(m_axi_nmc_w_awready),
+      .m_axi_wlast(m_axi_nmc_w_wlast),
+      .m_axi_wvalid(m_axi_nmc_w_wvalid),
+      .m_axi_wready(m_axi_nmc_w_wready),
+      .m_axi_bvalid(m_axi_nmc_w_bvalid),
+      .m_axi_bready(m_axi_nmc_w_bready)
+  );
+  assign m_axi_nmc_w_wstrb = nmc_w_wstrb & {$bits(nmc_w_wstrb){!nmc_w_blank}};
+
+  for (genvar p = 0; p < NumPorts; p++) begin : gen_edge
+    logic rx_blank;
+    weft_axi_isolate_rd u_tx (
+        .clk_i,
+        .rst_i,
+        .isolate_i(isolate),
+        .drained_o(tx_drained[p]),
+        .s_axi_arvalid(tx_arvalid[p]),
+        .s_axi_arready(tx_arready[p]),
+        .s_axi_rvalid(tx_rvalid[p]),
+        .s_axi_rready(tx_rready[p]),
+        .m_axi_arvalid(m_axi_tx_arvalid[p]),
+        .m_axi_arready(m_axi_tx_arready[p]),
+        .m_axi_rvalid(m_axi_tx_rvalid[p]),
+        .m_axi_rlast(m_axi_tx_rlast[p]),
+        .m_axi_rready(m_axi_tx_rready[p])
+    );
+    weft_axi_isolate_wr u_rx (
+        .clk_i,
+        .rst_i,
+        .isolate_i(isolate),
+        .drained_o(rx_drained[p]),
+        .blank_o(rx_blank),
+        .s_axi_awlen(m_axi_rx_awlen[p]),
+        .s_axi_awvalid(rx_awvalid[p]),
+        .s_axi_awready(rx_awready[p]),
+        .s_axi_wlast(rx_wlast[p]),
+        .s_axi_wvalid(rx_wvalid[p]),
+        .s_axi_wready(rx_wready[p]),
+        .s_axi_bvalid(rx_bvalid[p]),
+        .s_axi_bready(rx_bready[p]),
+        .m_axi_awvalid(m_axi_rx_awvalid[p]),
+        .m_axi_awready(m_axi_rx_awready[p]),
+        .m_axi_wlast(m_axi_rx_wlast[p]),
+        .m_axi_wvalid(m_axi_rx_wvalid[p]),
+        .m_axi_wready(m_axi_rx_wready[p]),
+        .m_axi_bvalid(m_axi_rx_bvalid[p]),
+        .m_axi_bready(m_axi_rx_bready[p])
+    );
+    assign m_axi_rx_wstrb[p] = rx_wstrb[p] & {$bits(rx_wstrb[p]){!rx_blank}};
+    weft_axis_isolate u_mac_tx (
+        .clk_i,
+        .rst_i,
+        .isolate_i(isolate),
+        .drained_o(mac_drained[p]),
+        .s_axis_tvalid(mac_tvalid[p]),
+        .s_axis_tready(mac_tready[p]),
+        .s_axis_tlast(m_axis_tx_tlast[p]),
+        .m_axis_tvalid(m_axis_tx_tvalid[p]),
+        .m_axis_tready(m_axis_tx_tready[p])
+    );
+    // Shut while the blocks are reset and their tables walked; not while masters drain, since what
+    // arrives then is judged as ever.
+    weft_axis_gate u_mac_rx (
+        .clk_i,
+        .rst_i,
+        .shut_i(soft_rst || (!ready && !isolate)),
+        .dropped_o(shut_out[p]),
+        .s_axis_tvalid(s_axis_rx_tvalid[p]),
+        .s_axis_tlast(s_axis_rx_tlast[p]),
+        .m_axis_tvalid(arriving[p])
+    );
+    // A frame kept out is one that found no buffer; the receive path drops nothing meanwhile.
+    always_comb begin
+      cnt_port[p] = cnt_of_port[p];
+      cnt_port[p].rx.frames = cnt_of_port[p].rx.frames || shut_out[p];
+      cnt_port[p].drop[DropOverflow] = cnt_of_port[p].drop[DropOverflow] || shut_out[p];
+    end
+  end
 
   // ---- message engine and reducer ---------------------------------------------------------------
   logic req_valid, req_ready, cpl_valid, cpl_ready, sig_valid, sig_ready;
@@ -263,25 +451,25 @@ module weft_node
       .sig_i(sig),
       .m_axi_araddr(m_axi_me_araddr),
       .m_axi_arlen(m_axi_me_arlen),
-      .m_axi_arvalid(m_axi_me_arvalid),
-      .m_axi_arready(m_axi_me_arready),
+      .m_axi_arvalid(me_arvalid),
+      .m_axi_arready(me_arready),
       .m_axi_rdata(m_axi_me_rdata),
       .m_axi_rresp(m_axi_me_rresp),
       .m_axi_rlast(m_axi_me_rlast),
-      .m_axi_rvalid(m_axi_me_rvalid),
-      .m_axi_rready(m_axi_me_rready),
+      .m_axi_rvalid(me_rvalid),
+      .m_axi_rready(me_rready),
       .m_axi_awaddr(m_axi_me_awaddr),
       .m_axi_awlen(m_axi_me_awlen),
-      .m_axi_awvalid(m_axi_me_awvalid),
-      .m_axi_awready(m_axi_me_awready),
+      .m_axi_awvalid(me_awvalid),
+      .m_axi_awready(me_awready),
       .m_axi_wdata(m_axi_me_wdata),
-      .m_axi_wstrb(m_axi_me_wstrb),
-      .m_axi_wlast(m_axi_me_wlast),
-      .m_axi_wvalid(m_axi_me_wvalid),
-      .m_axi_wready(m_axi_me_wready),
+      .m_axi_wstrb(me_wstrb),
+      .m_axi_wlast(me_wlast),
+      .m_axi_wvalid(me_wvalid),
+      .m_axi_wready(me_wready),
       .m_axi_bresp(m_axi_me_bresp),
-      .m_axi_bvalid(m_axi_me_bvalid),
-      .m_axi_bready(m_axi_me_bready),
+      .m_axi_bvalid(me_bvalid),
+      .m_axi_bready(me_bready),
       .fw_we_i(fw_we),
       .fw_addr_i(fw_addr),
       .fw_data_i(fw_data),
@@ -307,34 +495,34 @@ module weft_node
       .cpl_cycles_o(),  // the engine's trace times entries
       .m_axi_a_araddr(m_axi_nmc_a_araddr),
       .m_axi_a_arlen(m_axi_nmc_a_arlen),
-      .m_axi_a_arvalid(m_axi_nmc_a_arvalid),
-      .m_axi_a_arready(m_axi_nmc_a_arready),
+      .m_axi_a_arvalid(nmc_a_arvalid),
+      .m_axi_a_arready(nmc_a_arready),
       .m_axi_a_rdata(m_axi_nmc_a_rdata),
       .m_axi_a_rresp(m_axi_nmc_a_rresp),
       .m_axi_a_rlast(m_axi_nmc_a_rlast),
-      .m_axi_a_rvalid(m_axi_nmc_a_rvalid),
-      .m_axi_a_rready(m_axi_nmc_a_rready),
+      .m_axi_a_rvalid(nmc_a_rvalid),
+      .m_axi_a_rready(nmc_a_rready),
       .m_axi_b_araddr(m_axi_nmc_b_araddr),
       .m_axi_b_arlen(m_axi_nmc_b_arlen),
-      .m_axi_b_arvalid(m_axi_nmc_b_arvalid),
-      .m_axi_b_arready(m_axi_nmc_b_arready),
+      .m_axi_b_arvalid(nmc_b_arvalid),
+      .m_axi_b_arready(nmc_b_arready),
       .m_axi_b_rdata(m_axi_nmc_b_rdata),
       .m_axi_b_rresp(m_axi_nmc_b_rresp),
       .m_axi_b_rlast(m_axi_nmc_b_rlast),
-      .m_axi_b_rvalid(m_axi_nmc_b_rvalid),
-      .m_axi_b_rready(m_axi_nmc_b_rready),
+      .m_axi_b_rvalid(nmc_b_rvalid),
+      .m_axi_b_rready(nmc_b_rready),
       .m_axi_w_awaddr(m_axi_nmc_w_awaddr),
       .m_axi_w_awlen(m_axi_nmc_w_awlen),
-      .m_axi_w_awvalid(m_axi_nmc_w_awvalid),
-      .m_axi_w_awready(m_axi_nmc_w_awready),
+      .m_axi_w_awvalid(nmc_w_awvalid),
+      .m_axi_w_awready(nmc_w_awready),
       .m_axi_w_wdata(m_axi_nmc_w_wdata),
-      .m_axi_w_wstrb(m_axi_nmc_w_wstrb),
-      .m_axi_w_wlast(m_axi_nmc_w_wlast),
-      .m_axi_w_wvalid(m_axi_nmc_w_wvalid),
-      .m_axi_w_wready(m_axi_nmc_w_wready),
+      .m_axi_w_wstrb(nmc_w_wstrb),
+      .m_axi_w_wlast(nmc_w_wlast),
+      .m_axi_w_wvalid(nmc_w_wvalid),
+      .m_axi_w_wready(nmc_w_wready),
       .m_axi_w_bresp(m_axi_nmc_w_bresp),
-      .m_axi_w_bvalid(m_axi_nmc_w_bvalid),
-      .m_axi_w_bready(m_axi_nmc_w_bready),
+      .m_axi_w_bvalid(nmc_w_bvalid),
+      .m_axi_w_bready(nmc_w_bready),
       .cnt_o(cnt_nmc)
   );
 
@@ -419,36 +607,36 @@ module weft_node
         .commit_o(commit[p]),
         .m_axi_tx_araddr(m_axi_tx_araddr[p]),
         .m_axi_tx_arlen(m_axi_tx_arlen[p]),
-        .m_axi_tx_arvalid(m_axi_tx_arvalid[p]),
-        .m_axi_tx_arready(m_axi_tx_arready[p]),
+        .m_axi_tx_arvalid(tx_arvalid[p]),
+        .m_axi_tx_arready(tx_arready[p]),
         .m_axi_tx_rdata(m_axi_tx_rdata[p]),
         .m_axi_tx_rresp(m_axi_tx_rresp[p]),
         .m_axi_tx_rlast(m_axi_tx_rlast[p]),
-        .m_axi_tx_rvalid(m_axi_tx_rvalid[p]),
-        .m_axi_tx_rready(m_axi_tx_rready[p]),
+        .m_axi_tx_rvalid(tx_rvalid[p]),
+        .m_axi_tx_rready(tx_rready[p]),
         .m_axi_rx_awaddr(m_axi_rx_awaddr[p]),
         .m_axi_rx_awlen(m_axi_rx_awlen[p]),
-        .m_axi_rx_awvalid(m_axi_rx_awvalid[p]),
-        .m_axi_rx_awready(m_axi_rx_awready[p]),
+        .m_axi_rx_awvalid(rx_awvalid[p]),
+        .m_axi_rx_awready(rx_awready[p]),
         .m_axi_rx_wdata(m_axi_rx_wdata[p]),
-        .m_axi_rx_wstrb(m_axi_rx_wstrb[p]),
-        .m_axi_rx_wlast(m_axi_rx_wlast[p]),
-        .m_axi_rx_wvalid(m_axi_rx_wvalid[p]),
-        .m_axi_rx_wready(m_axi_rx_wready[p]),
+        .m_axi_rx_wstrb(rx_wstrb[p]),
+        .m_axi_rx_wlast(rx_wlast[p]),
+        .m_axi_rx_wvalid(rx_wvalid[p]),
+        .m_axi_rx_wready(rx_wready[p]),
         .m_axi_rx_bresp(m_axi_rx_bresp[p]),
-        .m_axi_rx_bvalid(m_axi_rx_bvalid[p]),
-        .m_axi_rx_bready(m_axi_rx_bready[p]),
+        .m_axi_rx_bvalid(rx_bvalid[p]),
+        .m_axi_rx_bready(rx_bready[p]),
         .m_axis_tdata(m_axis_tx_tdata[p]),
         .m_axis_tkeep(m_axis_tx_tkeep[p]),
         .m_axis_tlast(m_axis_tx_tlast[p]),
-        .m_axis_tvalid(m_axis_tx_tvalid[p]),
-        .m_axis_tready(m_axis_tx_tready[p]),
+        .m_axis_tvalid(mac_tvalid[p]),
+        .m_axis_tready(mac_tready[p]),
         .s_axis_tdata(s_axis_rx_tdata[p]),
         .s_axis_tkeep(s_axis_rx_tkeep[p]),
         .s_axis_tlast(s_axis_rx_tlast[p]),
-        .s_axis_tvalid(s_axis_rx_tvalid[p]),
+        .s_axis_tvalid(arriving[p]),
         .s_axis_tuser(s_axis_rx_tuser[p]),
-        .cnt_o(cnt_port[p]),
+        .cnt_o(cnt_of_port[p]),
         .idle_o(port_idle[p])
     );
   end

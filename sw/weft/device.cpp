@@ -71,25 +71,28 @@ Result<Device> Device::open(Hal& hal, IfBusy busy) {
     return Status::error(fmt::format(
         "INTERFACE register: {:#010x}, expected {:#010x}: node and driver are of different builds", hash,
         regs::kInterfaceHash));
-  d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(hal.csr_read(regs::kCaps2));
-  // A reset of a reducer that reads: memory's answers would be taken for those to its next request.
-  if (!comes_to_rest(hal)) {
-    if (busy == IfBusy::kRefuse)
-      return Status::error(
-          fmt::format("IDLE: {:#010x} after {} reads, bits me and host are not both 1: the node still works "
-                      "for whoever had it before",
-                      hal.csr_read(regs::kIdle), kPolls));
-    for (unsigned s = 0; s < d.caps_.num_subgraphs; ++s) write_doorbell(hal, simple(wire::DbOp::ABORT, s, 0));
-    // What keeps it from resting now is CPU-M, which may have trapped and reads no memory by the reducer.
-    comes_to_rest(hal);
-  }
+  if (busy == IfBusy::kRefuse && !comes_to_rest(hal))
+    return Status::error(
+        fmt::format("IDLE: {:#010x} after {} reads, bits me and host are not both 1: the node still works "
+                    "for whoever had it before",
+                    hal.csr_read(regs::kIdle), kPolls));
   hal.csr_write(regs::kCtrl, regs::kCtrlSoftReset.put(1));
-  for (int i = 0; regs::kIdleResetDone.get(hal.csr_read(regs::kIdle)) == 0; ++i) {
-    if (i == kPolls) return Status::error("IDLE.reset_done: 0, the soft reset does not end");
+  // The node waits for whatever it is owed, without a bound; who waits for the node has one, and says for what.
+  for (int i = 0;; ++i) {
+    const auto idle = hal.csr_read(regs::kIdle);
+    if (regs::kIdleResetDone.get(idle) != 0) break;
+    if (i == kPolls)
+      return Status::error(
+          regs::kIdleDraining.get(idle) != 0
+              ? fmt::format("IDLE.draining: 1 after {} reads, the soft reset waits: memory owes an answer to a "
+                            "read or write of before, or a MAC does not take the rest of a frame",
+                            kPolls)
+              : fmt::format("IDLE.reset_done: 0 after {} reads, the soft reset does not end", kPolls));
     hal.relax();
   }
   const auto c0 = hal.csr_read(regs::kCaps0), c1 = hal.csr_read(regs::kCaps1),
-             c3 = hal.csr_read(regs::kCaps3);
+             c2 = hal.csr_read(regs::kCaps2), c3 = hal.csr_read(regs::kCaps3);
+  d.caps_.num_subgraphs = regs::kCaps2NumSubgraphs.get(c2);
   d.caps_.num_ports = regs::kCaps0NumPorts.get(c0);
   d.caps_.paths_per_port = regs::kCaps0PathsPerPort.get(c0);
   d.caps_.num_conns = regs::kCaps0NumConns.get(c0);

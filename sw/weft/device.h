@@ -79,15 +79,13 @@ struct ConnectionConfig {
 // plan waited for a peer.
 enum class IfBusy {
   kRefuse,  // an error, and the node is left as it is
-  // All that it runs is aborted, then it is reset. The completions of that still go to the ring of before, so
-  // the memory of that ring must not be anyone else's yet.
-  kAbort,
+  kReset,   // it is reset in the middle of what it does; no completion of that is written any more
 };
 
 class Device {
  public:
-  // Checks that the node is one this software knows, waits until its engine is at rest, and resets it:
-  // everything set up before is forgotten.
+  // Checks that the node is one this software knows, and resets it: everything set up before is forgotten.
+  // By the end of it nothing of before is under way to or from memory.
   static Result<Device> open(Hal& hal, IfBusy busy = IfBusy::kRefuse);
 
   const Caps& caps() const { return caps_; }

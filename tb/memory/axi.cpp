@@ -57,6 +57,12 @@ AxiReadSlave::AxiReadSlave(AxiShared& shared, const AxiReadPins& pins, uint32_t 
   std::memset(pins_.rdata, 0, beat_bytes_);
 }
 
+void AxiReadSlave::still_offered() {
+  waits_ = false;
+  if (!*pins_.arvalid || *pins_.araddr != held_addr_ || *pins_.arlen != held_len_)
+    refuse(shared_, name_, fmt::format("address {:#x} of a read withdrawn before it was taken", held_addr_));
+}
+
 void AxiReadSlave::accept() {
   const uint64_t addr = *pins_.araddr;
   const uint32_t beats = uint32_t{*pins_.arlen} + 1;
@@ -127,11 +133,33 @@ AxiWriteSlave::AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32
       data_(size_t{kBeats} * beat_bytes),
       strobes_(size_t{kBeats} * beat_bytes / 8),
       bursts_(kBursts),
-      lengths_(kBeats) {
+      lengths_(kBeats),
+      held_beat_(size_t{beat_bytes} * 9 / 8) {
   *pins_.awready = 0;
   *pins_.wready = 0;
   *pins_.bvalid = 0;
   *pins_.bresp = 0;
+}
+
+void AxiWriteSlave::address_still_offered() {
+  aw_waits_ = false;
+  if (!*pins_.awvalid || *pins_.awaddr != held_addr_ || *pins_.awlen != held_len_)
+    refuse(shared_, name_, fmt::format("address {:#x} of a write withdrawn before it was taken", held_addr_));
+}
+
+void AxiWriteSlave::hold_beat() {
+  w_waits_ = true;
+  held_last_ = *pins_.wlast;
+  std::memcpy(held_beat_.data(), pins_.wdata, beat_bytes_);
+  std::memcpy(&held_beat_[beat_bytes_], pins_.wstrb, strobe_bytes_);
+}
+
+void AxiWriteSlave::beat_still_offered() {
+  w_waits_ = false;
+  if (!*pins_.wvalid || *pins_.wlast != held_last_ ||
+      std::memcmp(held_beat_.data(), pins_.wdata, beat_bytes_) != 0 ||
+      std::memcmp(&held_beat_[beat_bytes_], pins_.wstrb, strobe_bytes_) != 0)
+    refuse(shared_, name_, "beat of a write withdrawn or changed before it was taken");
 }
 
 void AxiWriteSlave::accept_address() {

@@ -6,7 +6,8 @@
 //
 // All slaves of a node share one bandwidth. Latency is drawn per burst; data and addresses stall at random.
 // Addresses outside the memory answer DECERR, those of Memory::fail_at SLVERR. What AXI forbids (a burst
-// across 4 KB, an unaligned address, wlast at the wrong beat) is an error of the run, kept in Shared::error.
+// across 4 KB, an unaligned address, wlast at the wrong beat, an address or beat that is withdrawn or changed
+// before it is taken) is an error of the run, kept in Shared::error.
 //
 // A clock cycle has two halves: sample() looks at the pins before the rising edge, drive() sets the inputs
 // after it. All outputs are registered: nothing here depends combinationally on the master.
@@ -92,7 +93,16 @@ class AxiReadSlave {
   AxiReadSlave(AxiShared& shared, const AxiReadPins& pins, uint32_t beat_bytes, std::string name,
                uint64_t seed);
   void sample() {
-    if (*pins_.arvalid && *pins_.arready) accept();
+    if (waits_) still_offered();
+    if (*pins_.arvalid) {
+      if (*pins_.arready) {
+        accept();
+      } else {
+        waits_ = true;
+        held_addr_ = *pins_.araddr;
+        held_len_ = *pins_.arlen;
+      }
+    }
     if (offered_ && *pins_.rready) taken();
   }
   void drive() {
@@ -112,6 +122,7 @@ class AxiReadSlave {
   };
   static constexpr uint32_t kBursts = 128;
   static constexpr uint32_t kBeats = 1024;
+  void still_offered();
   void accept();
   void taken();
   void drive_busy();
@@ -128,6 +139,9 @@ class AxiReadSlave {
   uint32_t first_burst_ = 0, open_ = 0;
   uint32_t sent_ = 0;  // beats of the first burst that the master has taken
   bool offered_ = false;
+  bool waits_ = false;  // an address was offered and not taken in the cycle before
+  uint64_t held_addr_ = 0;
+  uint8_t held_len_ = 0;
   AxiCounts counts_;
 };
 
@@ -136,8 +150,23 @@ class AxiWriteSlave {
   AxiWriteSlave(AxiShared& shared, const AxiWritePins& pins, uint32_t beat_bytes, std::string name,
                 uint64_t seed);
   void sample() {
-    if (*pins_.awvalid && *pins_.awready) accept_address();
-    if (*pins_.wvalid && *pins_.wready) accept_data();
+    if (aw_waits_) address_still_offered();
+    if (*pins_.awvalid) {
+      if (*pins_.awready) {
+        accept_address();
+      } else {
+        aw_waits_ = true;
+        held_addr_ = *pins_.awaddr;
+        held_len_ = *pins_.awlen;
+      }
+    }
+    if (w_waits_) beat_still_offered();
+    if (*pins_.wvalid) {
+      if (*pins_.wready)
+        accept_data();
+      else
+        hold_beat();
+    }
     if (offered_ && *pins_.bready) taken();
   }
   void drive() {
@@ -157,6 +186,9 @@ class AxiWriteSlave {
   };
   static constexpr uint32_t kBursts = 128;
   static constexpr uint32_t kBeats = 1024;
+  void address_still_offered();
+  void beat_still_offered();
+  void hold_beat();
   void accept_address();
   void accept_data();
   void taken();
@@ -180,6 +212,10 @@ class AxiWriteSlave {
   uint32_t first_length_ = 0, waiting_lengths_ = 0;
   uint32_t partial_ = 0;  // beats of the burst whose wlast has not come
   bool offered_ = false;
+  bool aw_waits_ = false, w_waits_ = false;  // offered and not taken in the cycle before
+  uint64_t held_addr_ = 0;
+  uint8_t held_len_ = 0, held_last_ = 0;
+  std::vector<uint8_t> held_beat_;  // data, then strobes
   AxiCounts counts_;
 };
 

@@ -32,7 +32,7 @@ module weft_core_rx
     output logic evt_msg_o,
     output logic evt_bad_o,
 
-    output logic idle_o  // no packet being counted
+    output logic idle_o  // no packet being counted, tables walked since reset
 );
   localparam int unsigned ConnW = $clog2(NumConns);
   localparam int unsigned WinW = $clog2(MSG_WINDOW);
@@ -203,7 +203,8 @@ module weft_core_rx
 
   assign evt_msg_o = state_q == StDrain && sig_room;
   assign evt_bad_o = state_q == StExec && bad;
-  assign idle_o = (state_q == StIdle || state_q == StClear) && !(|commit_valid_i) && !sig_valid_o;
+  assign idle_o = (state_q == StIdle || (state_q == StClear && !all_q)) && !(|commit_valid_i) &&
+      !sig_valid_o;
 
   `WEFT_NEXT(SigHolds, sig_valid_o && !sig_ready_i, sig_valid_o && $stable(sig_o));
 endmodule

@@ -64,7 +64,7 @@ module weft_core_tx
     output logic evt_done_o,    // a message completed
     output logic evt_failed_o,  // a message completed with an error
     output logic evt_limit_o,   // a pull was put off because too many packets are outstanding
-    output logic idle_o         // no message open, no packet outstanding
+    output logic idle_o         // no message open, no packet outstanding, tables walked
 );
   localparam int unsigned ConnW = $clog2(NumConns);
   localparam int unsigned MsgW = $clog2(NumMsgs);
@@ -543,7 +543,7 @@ module weft_core_tx
     end
   end
 
-  assign idle_o = out_q == 0 && open_q == 0;
+  assign idle_o = state_q != StInit && out_q == 0 && open_q == 0;
   assign evt_done_o = cpl_put && state_q == StComplete;
   assign evt_failed_o = cpl_put && state_q != StComplete;
   assign evt_limit_o = state_q == StExec && op_q == OpcPull && rsp_kind == PullRetry;

@@ -17,7 +17,8 @@ namespace counters = weft::counters;
 namespace {
 
 constexpr unsigned kPorts = 3;
-constexpr unsigned kInitCycles = 200;
+constexpr unsigned kRestCycles = 32;  // of all blocks, behind a reset
+constexpr unsigned kConnGap = 80;
 
 struct Answer {
   uint32_t data;
@@ -52,11 +53,12 @@ class HostBench {
     d.cnt_port_i = {};
     d.idle_me_i = d.idle_core_i = 1;
     d.idle_ports_i = 7;
+    d.drained_i = 0;
     bench.reset();
   }
 
   void step() {
-    bench->db_ready_i = db_.go();
+    bench->db_ready_i = engine_takes && db_.go();
     bench.eval();
     if (bench->cfg_o[16] >> 20 & 1) {  // valid is the top bit of cfg_t: 1 + 4 + 16 + 512 bits
       CfgWrite w{bench->cfg_o[16] >> 16 & 15, bench->cfg_o[16] & 0xffff, {}, bench.cycle()};
@@ -66,7 +68,20 @@ class HostBench {
     if (bench->fw_we_o) fw_seen.push_back({bench->fw_addr_o, bench->fw_data_o});
     if (bench->db_valid_o && bench->db_ready_i) doorbells.push_back(bench->db_o[0]);
     soft_cycles += bench->soft_rst_o;
+    // The masters of a node: drained `drain_cycles` after they were isolated, and until they are let go.
+    isolated = bench->isolate_o ? isolated + 1 : 0;
     bench.tick();
+    bench->drained_i = isolated > drain_cycles;
+    // Blocks walk their tables behind a reset, each as long as it takes.
+    if (bench->soft_rst_o)
+      walk = walk_cycles;
+    else if (walk != 0)
+      --walk;
+    if (walk_cycles == 0) return;
+    if (slow_port)
+      bench->idle_ports_i = walk == 0 ? 7 : 5;
+    else
+      bench->idle_core_i = walk == 0;
   }
 
   unsigned write(uint32_t addr, uint32_t data, unsigned strobe = 15) {
@@ -179,6 +194,10 @@ class HostBench {
   std::vector<std::pair<unsigned, uint32_t>> fw_seen;
   std::vector<uint32_t> doorbells;
   unsigned soft_cycles = 0;
+  unsigned isolated = 0, drain_cycles = 2;  // the masters
+  unsigned walk = 0, walk_cycles = 0;       // of one block behind a reset
+  bool slow_port = false;                   // that block is a port, else the core
+  bool engine_takes = true;                 // doorbells
 
  private:
   Stall aw_, w_, b_, ar_, r_, db_;
@@ -243,9 +262,9 @@ TEST_CASE("host: configuration writes arrive whole and keep their distance", "[h
       REQUIRE(got.data == sent[i].data);
       if (i > 0) {
         const uint64_t gap = got.cycle - h.cfg_seen[i - 1].cycle;
-        REQUIRE(gap >= (sent[i - 1].kind == 1 ? 64U : 16U));
+        REQUIRE(gap >= (sent[i - 1].kind == 1 ? kConnGap : 16U));
       } else {
-        REQUIRE(got.cycle >= kInitCycles);
+        REQUIRE(got.cycle >= kRestCycles);
       }
     }
     CHECK(h.counter(counters::index(counters::Node::kHostCfgWrites)) == sent.size());
@@ -258,7 +277,7 @@ TEST_CASE("host: back-to-back commands are exactly as far apart as promised", "[
   REQUIRE(h.cfg_seen.size() == 5);
   std::vector<uint64_t> gaps;
   for (size_t i = 1; i < 5; ++i) gaps.push_back(h.cfg_seen[i].cycle - h.cfg_seen[i - 1].cycle);
-  CHECK(gaps == std::vector<uint64_t>{16, 16, 64, 64});
+  CHECK(gaps == std::vector<uint64_t>{16, 16, kConnGap, kConnGap});
 }
 
 TEST_CASE("host: firmware words land at counting addresses", "[host][random]") {
@@ -327,6 +346,8 @@ TEST_CASE("host: status, control and cycle counter", "[host][smoke]") {
   HostBench h(Profile::Light, 7);
   CHECK(h.bench->cpu_run_o == 0);
   h.put(regs::kCtrl, regs::kCtrlCpuRun.put(1));
+  CHECK(h.bench->cpu_run_o == 0);  // not while tables are walked
+  while (regs::kIdleResetDone.get(h.get(regs::kIdle)) == 0) {}
   CHECK(h.bench->cpu_run_o == 1);
   h.bench->cpu_status_i = 0xc0ffee01;
   h.bench->idle_me_i = 0;
@@ -344,23 +365,83 @@ TEST_CASE("host: status, control and cycle counter", "[host][smoke]") {
   CHECK(h.get(regs::kCyclesHi) == 0);
 }
 
-TEST_CASE("host: soft reset resets the others and makes configuration and doorbells wait", "[host][smoke]") {
-  HostBench h(Profile::None, 8);
-  h.put(regs::kCfgCmd, 0);
-  h.put(regs::kCtrl, regs::kCtrlCpuRun.put(1) | regs::kCtrlSoftReset.put(1));
-  CHECK(h.get(regs::kCtrl) == regs::kCtrlCpuRun.put(1));  // soft_reset reads 0
-  CHECK(regs::kIdleResetDone.get(h.get(regs::kIdle)) == 0);
-  const uint64_t started = h.bench.cycle();
-  h.put(regs::kCfgCmd, regs::kCfgCmdKind.put(2));
-  REQUIRE(h.cfg_seen.size() == 2);
-  CHECK(h.cfg_seen[1].cycle >= started + kInitCycles);
-  CHECK(h.soft_cycles == 16);
-  CHECK(regs::kIdleResetDone.get(h.get(regs::kIdle)) == 1);
-  CHECK(h.bench->cpu_run_o == 1);
-  CHECK(h.counter(counters::index(counters::Node::kHostCfgWrites)) == 2);
-  CHECK(h.doorbell(77));
+TEST_CASE("host: soft reset waits for the masters, then for every block's tables", "[host][smoke]") {
+  for (unsigned drain : {2U, 500U})
+    for (unsigned walk : {3U, 900U, 5000U})
+      for (bool port : {false, true}) {
+        CAPTURE(drain, walk, port);
+        HostBench h(Profile::None, 8);
+        h.drain_cycles = drain;
+        h.walk_cycles = walk;
+        h.slow_port = port;
+        h.put(regs::kCfgCmd, 0);
+        h.put(regs::kCtrl, regs::kCtrlCpuRun.put(1) | regs::kCtrlSoftReset.put(1));
+        const uint64_t started = h.bench.cycle();
+        CHECK(h.get(regs::kCtrl) == regs::kCtrlCpuRun.put(1));  // soft_reset reads 0
+        CHECK(h.bench->cpu_run_o == 0);                         // no firmware before the tables are there
+        if (drain == 500) {
+          while (h.bench.cycle() < started + 300) {
+            const uint32_t idle = h.get(regs::kIdle);
+            REQUIRE(regs::kIdleResetDone.get(idle) == 0);
+            REQUIRE(regs::kIdleDraining.get(idle) == 1);
+            REQUIRE(h.soft_cycles == 0);  // not before the masters owe nothing
+          }
+        }
+        h.put(regs::kCfgCmd, regs::kCfgCmdKind.put(2));
+        REQUIRE(h.cfg_seen.size() == 2);
+        CHECK(h.cfg_seen[1].cycle >= started + drain + walk + kRestCycles);
+        CHECK(h.cfg_seen[1].cycle <= started + drain + walk + kRestCycles + 60);
+        CHECK(h.soft_cycles == 16);
+        const uint32_t idle = h.get(regs::kIdle);
+        CHECK(regs::kIdleResetDone.get(idle) == 1);
+        CHECK(regs::kIdleDraining.get(idle) == 0);
+        CHECK(h.bench->cpu_run_o == 1);
+        CHECK(h.counter(counters::index(counters::Node::kHostCfgWrites)) == 2);
+        CHECK(h.doorbell(77));
+        while (h.doorbells.empty()) h.step();
+        CHECK(h.doorbells == std::vector<uint32_t>{77});
+      }
+}
+
+TEST_CASE("host: a soft reset while one is under way, or its tables are walked", "[host]") {
+  HostBench h(Profile::None, 9);
+  h.drain_cycles = 100;
+  h.walk_cycles = 400;
+  for (unsigned n = 1; n <= 2; ++n) {
+    h.put(regs::kCtrl, regs::kCtrlSoftReset.put(1));
+    h.put(regs::kCtrl, regs::kCtrlSoftReset.put(1));  // drains already: the same reset
+    while (h.soft_cycles != 16 * n) h.step();
+    for (int i = 0; i < 50; ++i) h.step();  // tables are walked: one more
+  }
+  while (regs::kIdleResetDone.get(h.get(regs::kIdle)) == 0) {}
+  CHECK(h.soft_cycles == 32);
+}
+
+TEST_CASE("host: doorbells that the engine has not taken are forgotten by a soft reset", "[host]") {
+  HostBench h(Profile::None, 10);
+  h.engine_takes = false;
+  for (uint32_t n = 1; n <= 4; ++n) CHECK(h.doorbell(n));  // as many as the queue holds
+  h.put(regs::kCtrl, regs::kCtrlSoftReset.put(1));
+  while (regs::kIdleResetDone.get(h.get(regs::kIdle)) == 0) {}
+  CHECK(regs::kIdleHost.get(h.get(regs::kIdle)) == 1);
+  h.engine_takes = true;
+  for (int i = 0; i < 100; ++i) h.step();
+  CHECK(h.doorbells.empty());
+  CHECK(h.doorbell(99));
   while (h.doorbells.empty()) h.step();
-  CHECK(h.doorbells == std::vector<uint32_t>{77});
+  CHECK(h.doorbells == std::vector<uint32_t>{99});
+}
+
+TEST_CASE("host: CYCLES_HI belongs to the moment CYCLES_LO was read", "[host]") {
+  HostBench h(Profile::None, 11);
+  auto& now = h.bench->rootp->weft_host__DOT__now_q;
+  now = 0x0000'0007'ffff'fff0;
+  const uint32_t low = h.get(regs::kCyclesLo);
+  REQUIRE(low >= 0xffff'fff0);  // before the wrap
+  while (now < 0x0000'0008'0000'0010) h.step();
+  CHECK(h.get(regs::kCyclesHi) == 7);
+  CHECK(h.get(regs::kCyclesLo) < 0x1000);
+  CHECK(h.get(regs::kCyclesHi) == 8);
 }
 
 TEST_CASE("host: reads and writes at the same time do not disturb each other", "[host][random]") {
