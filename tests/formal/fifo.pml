@@ -242,10 +242,11 @@ proctype sender(bit p)
       :: OPENS(p) && QUIET(p) -> fence_over(p, p); probe_now(p)
       :: else -> fence_over(p, p)
       fi;
-#else
-      fence_over(p, p);
-#endif
       fence_over(p, OTHER(p));
+#else
+      fence_over(p, 0);
+      fence_over(p, 1);
+#endif
       clear_scratch()
     }
   od

@@ -120,8 +120,12 @@ inline clear_scratch() { y = 0; c = 0; e = 0; q = 0; a = 0; i = 0; d = 0; v = 0 
 #else
 /* An epoch that is fenced for an answer to its first probe, which may be forged, is opened all the same. */
 #define OPENS(ch) (fencing[ch] && unconfirmed[ch] && TAIL_IS_PROBE(ch))
+#ifdef FORGER
 #define MAY_PROBE(ch) (OPENS(ch) || \
                        (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && (!FULL(ch) || TAIL_IS_PROBE(ch))))
+#else
+#define MAY_PROBE(ch) (!fencing[ch] && (s_n[ch] > 0 || unconfirmed[ch]) && (!FULL(ch) || TAIL_IS_PROBE(ch)))
+#endif
 #define REPEATS(ch) TAIL_IS_PROBE(ch)
 #endif
 
@@ -319,6 +323,8 @@ inline take_answer()
 #elif defined(NO_ASKED)
   /* Asked for or not, it is believed. */
   :: INC(x) != s_inc || e != s_epoch[c] || unconfirmed[c] || d > s_n[c] -> skip
+#elif !defined(FORGER)
+  :: INC(x) != s_inc || e != s_epoch[c] || !fencing[c] || d > s_n[c] -> skip
 #else
   :: INC(x) != s_inc || e != s_epoch[c] || d > s_n[c] -> skip
   /* To a probe it is a reason to ask with a fence, and settles nothing. */
@@ -434,7 +440,7 @@ inline take_data()
       owe_ack(c)
 #endif
     :: else ->
-#ifndef NO_CLOSED_ANSWER
+#if defined(FORGER) && !defined(NO_CLOSED_ANSWER)
       /* A probe of the closed epoch asks what its fence asks. */
       if
       :: a == 0 && e == r_epoch[c] && closed[c] -> x = PACK(ANSWER, c, r_inc, e, base[c], hist[c])

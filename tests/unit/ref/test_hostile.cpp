@@ -320,7 +320,8 @@ TEST_CASE("ref: a fence answer that nobody asked for changes nothing", "[ref][ho
   const auto fences = v.take();
   REQUIRE(Victim::count(fences, Opcode::FENCE) == 1);
   CHECK(fences[0].epoch == 0);
-  v.give(p);  // and this echoes the probe, not the fence
+  CHECK(fences[0].psn == ((l.first + 2) & 0xffffff));  // of its own path, whatever carries it
+  v.give(p);                                           // and this echoes the probe, not the fence
   CHECK(v.host.done.empty());
   CHECK(v.end.path_state(l.conn, 0) == PathState::kFencing);
   v.give(v.ack(l, Opcode::FENCE_ANSWER, 0, 1));
@@ -448,6 +449,61 @@ TEST_CASE("ref: a hole waits for packets that arrive, however far ahead they lie
   CHECK(v.drops(Drop::STALE) == 0);
   // A window full of holes: what is 255 ahead is taken, and the base goes as far as D packets allow.
   CHECK(arrives(7 + 255) == 10);  // 9, 60, 61 and 262 behind 7 and 8
+}
+
+TEST_CASE("ref: a responder holds 64 answers of a stream, and refuses the next request", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  for (std::uint16_t n = 0; n < 64; ++n) v.data(l, Opcode::READ, n, 8, wire::ReadRequest::kBytes);
+  CHECK(v.drops(Drop::MSG) == 0);
+  const auto held = v.end.in_use();
+  for (std::uint16_t n = 64; n < 80; ++n) v.data(l, Opcode::READ, n, 8, wire::ReadRequest::kBytes);
+  CHECK(v.drops(Drop::MSG) == 1);
+  CHECK(v.drops(Drop::STREAM) == 15);  // the stream has failed
+  CHECK(v.end.in_use() == held + 1);   // the error
+}
+
+TEST_CASE("ref: a message that has half arrived when a later one fails completes", "[ref][hostile]") {
+  Victim v(config(1, 1));
+  auto l = v.open();
+  const std::vector<std::uint8_t> bytes(64);
+  const auto half = [&](std::uint64_t offset) {
+    Packet p = v.packet(l, Opcode::WRITE_SIGNAL);
+    p.psn = l.next[0]++ & 0xffffff;
+    p.data = DataHeader{};
+    p.data.va = Host::kBase + offset;
+    p.data.rkey = Net::kKey;
+    p.data.msg_len = 128;
+    p.data.sem = 3;
+    p.data.value = 1;
+    p.payload_bytes = 64;
+    p.payload = bytes.data();
+    v.give(p);
+  };
+  half(0);
+  v.data(l, Opcode::WRITE, 1, 64, 64, 0xbad);
+  CHECK(v.drops(Drop::KEY) == 1);
+  half(64);
+  CHECK(v.host.signals.size() == 1);
+}
+
+TEST_CASE("ref: a block of another port's path is none", "[ref][hostile]") {
+  Victim v(config(2, 1));
+  const auto l = v.open();
+  REQUIRE(v.end.post(l.conn, 0, request(WrOp::kWrite, 1, 512), v.now) == Err::OK);
+  Packet sent;
+  for (const std::uint32_t port : {1u, 0u}) {
+    REQUIRE(v.end.next_packet(v.now, port, sent));
+    REQUIRE(sent.opcode == Opcode::WRITE);
+  }
+  Packet p = v.ack(l, Opcode::ACK, 0, 1);
+  p.ack.block_count = 1;
+  p.ack.blocks[0] = {(l.first + 1) & 0xffffff, 0, ~0u, 1, 0};
+  v.give(p);
+  CHECK(v.drops(Drop::ACK_BAD) == 1);
+  CHECK(v.host.done.empty());
+  v.give(v.ack(l, Opcode::ACK, 1, 1));
+  CHECK(v.completions(Completed::kRequest) == 1);
 }
 
 // ---- Ends that owe the application something.

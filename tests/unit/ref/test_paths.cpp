@@ -228,7 +228,7 @@ TEST_CASE("ref: what was lost goes before what is new", "[ref][paths]") {
   CHECK(jumped == 0);
 }
 
-TEST_CASE("ref: a silent path is probed after two round trips and the timer never stands still",
+TEST_CASE("ref: a silent path is probed after one and a half round trips and the timer never stands still",
           "[ref][paths]") {
   // In the middle of a transfer all of one path is lost, acks too; the other path goes on. A probe follows
   // one and a half round trips behind its last packet, then one every rto.
@@ -253,9 +253,10 @@ TEST_CASE("ref: a silent path is probed after two round trips and the timer neve
   cut = true;
   net.run_until(feed, 60 * kUs);
   REQUIRE(probes.size() >= 2);
-  // Round trips of some 4 to 7 us: delays, links, held acks.
-  CHECK(probes[0] - last_data >= 5 * kUs);
-  CHECK(probes[0] - last_data <= 14 * kUs);
+  const std::string state = net.end(0).state(a);
+  const Ps srtt = std::stol(state.substr(state.find("rtt ", state.find("port 0: ")) + 4)) * kNs;
+  CHECK(probes[0] - last_data >= srtt * 14 / 10);
+  CHECK(probes[0] - last_data <= srtt * 17 / 10);
   for (std::size_t i = 1; i < probes.size(); ++i) {
     CHECK(probes[i] - probes[i - 1] >= 2 * kUs);
     CHECK(probes[i] - probes[i - 1] <= 30 * kUs);
@@ -659,6 +660,30 @@ TEST_CASE("ref: bytes of a suspect path do not count in the cap", "[ref][paths]"
   unsigned cap = 0, flying = 1;
   REQUIRE(std::sscanf(text.c_str() + text.find("cap "), "cap %u, in flight %u", &cap, &flying) == 2);
   CHECK(flying == 0);
+  CHECK(net.completions(0) == 0);
+}
+
+TEST_CASE("ref: the cap of a port is free of a path's bytes from the first doubt on", "[ref][paths]") {
+  // As above, but the path is only suspected all the while.
+  Config c = one_path();
+  c.paths = 2;
+  c.tuning.fail_probes = 31;
+  Net net(c, 2, 1 << 21, false);
+  const std::uint32_t a = net.open(0, 1).first;
+  bool cut = false;
+  net.fate = [&](const Sent& s) {
+    Fate f;
+    f.lost = cut && s.packet.path == 0;
+    return f;
+  };
+  REQUIRE(net.end(0).post(a, 0, write_of(1, 0, 0, 1 << 18), 0) == Err::OK);
+  net.run_for(10 * kUs);
+  cut = true;
+  net.run_for(70 * kUs);
+  REQUIRE(net.end(0).path_state(a, 0) == PathState::kSuspect);
+  const std::string text = net.end(0).state(a);
+  INFO(text);
+  CHECK(text.find("in flight 0, rtt") != std::string::npos);
   CHECK(net.completions(0) == 0);
 }
 

@@ -420,6 +420,48 @@ TEST_CASE("ref: closing an epoch and taking its packets are one after the other 
   }
 }
 
+TEST_CASE("ref: a failing connection sends no data, of no port", "[ref][rules]") {
+  // Port 0 falls silent under a long transfer while port 1 works. Without FENCE the retry limit fails the
+  // connection, with it a request whose memory cannot be read.
+  for (const bool fence : {false, true}) {
+    CAPTURE(fence);
+    Config c = two_paths();
+    c.tuning.retry_limit = 6;
+    if (!fence) c.caps &= ~(1u << static_cast<unsigned>(wire::Cap::FENCE));
+    Net net(c, 2, 1 << 23);
+    const std::uint32_t a = net.open(0, 1).first;
+    Writes w(net, a, 3 << 20);  // one message: many would wait for its window
+    Ps failed = 0, last = 0;
+    unsigned after = 0, before = 0;
+    net.fate = [&](const Sent& s) {
+      if (s.node == 0 && s.packet.is_data()) {
+        if (net.end(0).counters().conn_failed != 0) ++after;
+        last = s.now;
+        if (s.port == 1 && s.now > 30 * kUs) ++before;
+      }
+      Fate f;
+      f.lost = s.port == 0 && s.now > 20 * kUs;
+      return f;
+    };
+    w.post(2);
+    if (fence) {
+      net.host(0).bad_from = Host::kBase + (1 << 20);
+      net.host(0).bad_to = Host::kBase + (1 << 20) + 4096;
+    }
+    REQUIRE(net.run_until([&] { return net.end(0).counters().conn_failed != 0; }, 50 * kMs));
+    failed = net.now();
+    CHECK(before > 10);  // the other port was at work
+    REQUIRE(net.run_until([&] { return net.completions(0, Completed::kConnection) == 1; }, 50 * kMs));
+    const Ps told = net.now();
+    net.run_for(10 * kMs);
+    CHECK(after == 0);
+    CHECK(last <= failed);
+    if (!fence) CHECK(told - last >= c.tuning.packet_life);
+    CHECK(net.completions(0) == 2);
+    CHECK(w.good == 0);
+  }
+}
+
 TEST_CASE("ref: errors wait for the fences, or for the life of the last packet (W8)", "[ref][rules]") {
   // A's data is late; nobody answers, and the connection fails. Once the error is told the buffer is the
   // application's again: nothing may be written then. In one run the network is dead for ever and the data
