@@ -186,7 +186,6 @@ LONG = [
     Run("forger-2", "bag", "N=2 EM=2 FORGER ROTATE", SAFETY, optimize="-O2"),
     Run("ports-2", "bag", "N=2 EM=2 PORTS GIVE_UP ROTATE", SAFETY, optimize="-O2"),
     Run("ports-pipelined", "bag", "N=1 EM=2 PIPE PORTS GIVE_UP NO_FENCE_CAP ROTATE", SAFETY, optimize="-O2"),
-    Run("hasty-fence", "bag", "N=2 EM=2 PORTS GIVE_UP FLUSH_EARLY HASTY", SAFETY, optimize="-O2"),
     Run("two-paths-2bit", "bag", "N=2 EM=4 ROTATE", SAFETY, optimize="-O2"),
     Run("two-paths-late3-2", "bag", "N=2 EM=2 K=3 ROTATE", SAFETY, optimize="-O2"),
     Run("progress-late", "fifo", "N=1 LATE ROTATE", PROGRESS, optimize="-O2"),
