@@ -118,7 +118,9 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as handle:
         data = json.load(handle)
     known = [r for r in data["rows"] if r["met"] is not None]
-    text = HEAD.format(make="make eval", version=data["version"], reason=f" It ended early ({data['reason']}): rows are missing." if data["reason"] else "", command=data["command"].replace(" --scenario", " \\\n  --scenario"))
+    reason = f" It ended early ({text_of(data['reason'])}): rows are missing." if data["reason"] else ""
+    command = data["command"].replace(" --scenario", " \\\n  --scenario")
+    text = HEAD.format(make="make eval", version=data["version"], reason=reason, command=command)
     text += "".join(goal_rows(data))
     text += f"\n{sum(r['met'] for r in known)} of {len(known)} goals met. `build/eval.json` has the same rows for scripts.\n"
     plots = sorted(name for name in os.listdir(sys.argv[3]) if name.endswith(".svg")) if "--plots" in data["command"] else []

@@ -25,17 +25,17 @@ struct FlowSpec {
 
 struct Workload {
   Pattern pattern = Pattern::kPermutation;
-  uint64_t bytes = 0;       // of a flow; rpc: of a request
-  uint32_t at_a_time = 8;   // all_to_all: flows of a host under way
-  uint32_t steps = 1;       // ring
-  bool on_delivery = true;  // ring: a step starts when the neighbour's last one is delivered; else, when it
-                            // is complete at the neighbour
-  uint32_t fan_in = 1;         // incast: flows into host 0, all at t = 0
-  uint32_t rounds = 1;         // incast, rpc: messages of each, one behind the other
-  uint64_t victim_bytes = 0;   // incast: a flow to host 1, if not 0
-  uint64_t answer_bytes = 0;   // rpc
-  uint32_t connections = 1;    // many: from host 0, spread over all others
-  bool per_plane = false;      // `bytes` is for each plane
+  uint64_t bytes = 0;         // of a flow; rpc: of a request
+  uint32_t at_a_time = 8;     // all_to_all: flows of a host under way
+  uint32_t steps = 1;         // ring
+  bool on_delivery = true;    // ring: a step starts when the neighbour's last one is delivered; else, when it
+                              // is complete at the neighbour
+  uint32_t fan_in = 1;        // incast: flows into host 0, all at t = 0
+  uint32_t rounds = 1;        // incast, rpc: messages of each, one behind the other
+  uint64_t victim_bytes = 0;  // incast: a flow to host 1, if not 0
+  uint64_t answer_bytes = 0;  // rpc
+  uint32_t connections = 1;   // many: from host 0, spread over all others
+  bool per_plane = false;     // `bytes` is for each plane
   std::vector<FlowSpec> flow;  // flows
 };
 
