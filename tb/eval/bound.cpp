@@ -71,7 +71,7 @@ Cut in_parts(const PacketSize& size, uint64_t bytes, uint32_t planes) {
 class Bound {
  public:
   Bound(const tb::Scenario& s, const Flows& flows, const Charge& charge, const PacketSize& counted)
-      : s_(s), list_(flows.list), charge_(charge), counted_(counted) {
+      : s_(s), list_(flows.list), at_a_time_(flows.at_a_time), charge_(charge), counted_(counted) {
     const double lost = s.faults.loss * (1 - s.faults.duplicate * (1 - s.faults.loss));
     sent_more_ = 1 / (1 - lost);
     for (const Flow& f : list_) hosts_ = std::max({hosts_, f.src + 1u, f.dst + 1u});
@@ -162,12 +162,14 @@ class Bound {
     };
     out.last_us = std::max(out.last_us, through(all));
 
-    std::vector<double> bits, counted;
+    std::vector<double> bits, counted, queued;
+    double queued_us = 0;
     double alone_us = 0, alone_bps = 0, started = 0, latest = 0, earliest = HUGE_VAL;
     for (const Flow* f : flows) {
       const Times& t = times_[f->id];
       if (!timed(*f)) {
-        took += t.took;
+        (sends && f->queued ? queued_us : took) += t.took;
+        if (f->queued) queued.push_back(t.bits);
         bps += counted_bits(*f) / t.took;
         continue;
       }
@@ -188,12 +190,27 @@ class Bound {
       shared_bps += counted[k] / (end - latest);
     }
     out.max_us = std::max(out.max_us, bits.empty() ? 0 : end - latest);
+    if (sends && !queued.empty()) took += std::max(queued_us, in_queue(queued, through));
     took += std::max(alone_us, shared_us);
     bps += latest == earliest ? std::min(alone_bps, shared_bps) : alone_bps;
   }
 
+  // Of a host's queue one flow starts whenever another is complete, so all of their times together are the
+  // ends of the last at_a_time_ of them. The queue starts at 0.
+  template <class Through>
+  double in_queue(std::vector<double>& bits, Through&& through) const {
+    std::sort(bits.begin(), bits.end());
+    double sum = 0, ends = 0;
+    for (size_t k = 0; k < bits.size(); ++k) {
+      sum += bits[k];
+      if (k + at_a_time_ >= bits.size()) ends += through(sum);
+    }
+    return ends;
+  }
+
   const tb::Scenario& s_;
   const std::vector<Flow>& list_;
+  const uint32_t at_a_time_;
   const Charge& charge_;
   const PacketSize& counted_;
   double sent_more_ = 1;

@@ -76,6 +76,8 @@ TEST_CASE("bound: flows that share a link take turns in the mean, too", "[eval][
   const Ideal b = bound("s6-incast-32");
   CHECK(b.mean_us == Approx(16.5 * 81.3).margin(15));
   CHECK(b.max_us == Approx(b.last_us));
+  // 8 of a host's 63 flows at a time: each has an eighth of the link.
+  CHECK(bound("s4-all-to-all", {{"loss", 0}}).mean_us == Approx(8 * 335.5 / 63).margin(4));
   // Two flows that start apart: the time each takes, and the clock.
   Flows flows;
   flows.list.resize(2);
@@ -136,6 +138,13 @@ Setting any(tb::Rng& rng) {
   s.own_overhead = rng.chance(0.5);
   s.weft.paths = static_cast<uint32_t>(one_of(1, 4, 16));
   s.traffic.pattern = Pattern::kFlows;
+  s.limit = 20 * tb::kMs;
+  if (rng.chance(0.2)) {
+    s.traffic.pattern = Pattern::kAllToAll;
+    s.traffic.at_a_time = static_cast<uint32_t>(1 + rng.below(4));
+    s.traffic.bytes = rng.below(static_cast<uint64_t>(one_of(100, 5000, 20'000)));
+    return s;
+  }
   const uint64_t flows = 1 + rng.below(6);
   for (uint64_t i = 0; i < flows; ++i) {
     FlowSpec& f = s.traffic.flow.emplace_back();
@@ -146,7 +155,6 @@ Setting any(tb::Rng& rng) {
     f.depth = static_cast<uint32_t>(1 + rng.below(2));
     f.start_us = rng.chance(0.5) ? 0 : static_cast<double>(rng.below(30));
   }
-  s.limit = 20 * tb::kMs;
   return s;
 }
 

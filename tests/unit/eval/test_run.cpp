@@ -215,17 +215,24 @@ TEST_CASE("run: how many go at once changes nothing", "[eval][run]") {
   CHECK(rows[0].seeds == 3);
 }
 
-TEST_CASE("run: what does not finish is told, and has no completion time", "[eval][run]") {
+TEST_CASE("run: what does not finish is told, and has no figures", "[eval][run]") {
   Setting s = small(0);
-  s.limit = 5 * tb::kUs;
+  s.limit = 25 * tb::kUs;
+  s.traffic.pattern = Pattern::kFlows;
+  for (uint32_t i = 0; i < 8; ++i)
+    s.traffic.flow.push_back({i, (i + 1) % 8, i < 4 ? 2'000'000u : 2'000u, 1, 1, 0, ""});
   EvalConfig c;
   c.base = s;
   c.bodies = {BodyKind::kWeft};
   c.seeds = {1};
   const auto r = run_all({c}, 1, [](size_t, size_t) {});
   const BodyResult& b = r[0].points[0].bodies[0];
-  CHECK(value_of(b.runs[0].metrics, "unfinished") == 8);
-  for (const auto& [name, spread] : b.metrics) CHECK(name != "mean_us");
+  CHECK(value_of(b.runs[0].metrics, "unfinished") == 4);
+  CHECK(value_of(b.runs[0].metrics, "mean_us") > 0);  // of those that did
+  REQUIRE(b.metrics.size() == 1);
+  CHECK(b.metrics[0].first == "unfinished");
+  CHECK(b.reason.find("4 flows not done by eval.limit_us = 25") != std::string::npos);
+  CHECK_FALSE(failure_of(r).empty());
 }
 
 TEST_CASE("run: Jain's index", "[eval][run]") {
