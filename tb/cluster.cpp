@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "tb/check/ledger.h"
 #include "tb/check/traffic.h"
 #include "tb/fabric/fabric.h"
 #include "tb/memory/memory.h"
@@ -584,6 +585,9 @@ Status Cluster::finish() {
         fmt::format("payload was delivered twice: {} bytes written to memory, {} bytes sent once",
                     t.written_payload_bytes, t.unique_payload_bytes)));
   }
+  std::vector<const Watch*> watches;
+  for (auto& host : impl.hosts) watches.push_back(host->endpoint->watch());
+  impl.failed(compare_ends(watches));
   return impl.status;
 }
 

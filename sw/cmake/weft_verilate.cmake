@@ -4,13 +4,13 @@
 #
 #   weft_verilate(<name> TOP <module>
 #                 [SOURCES a.sv ...] [FLISTS rtl/x/x.f ...] [INCLUDES dir ...]
-#                 [PARAMS Depth=4 ...] [THREADS n] [CHUNKS n] [ARGS flag ...])
+#                 [PARAMS Depth=4 ...] [THREADS n] [CHUNKS n] [ARGS flag ...] [LIBS lib ...])
 #
 # makes the static library <name> holding class V<name> (#include "V<name>.h"), and <name>_fst, the
 # same class with FST tracing, built when something links it. Paths are relative to the repository
-# root. CHUNKS splits the hot code of a large model into that many files compiled side by side. Code
-# is compiled with -O3; there must be no other -O after it. Assertions are on, uninitialised and X
-# values are random (seeded by the context of the model).
+# root. LIBS hold what the SystemVerilog calls (DPI). CHUNKS splits the hot code of a large model into
+# that many files compiled side by side. Code is compiled with -O3; there must be no other -O after
+# it. Assertions are on, uninitialised and X values are random (seeded by the context of the model).
 
 if(NOT WEFT_VERILATOR)
   file(GLOB _bin "${WEFT_VENV}/lib/python3*/site-packages/verilator/bin/verilator_bin")
@@ -66,7 +66,7 @@ foreach(_kind "" "_fst")
 endforeach()
 
 function(weft_verilate name)
-  cmake_parse_arguments(A "RANDOM_LOCALS" "TOP;THREADS;CHUNKS" "SOURCES;FLISTS;INCLUDES;PARAMS;ARGS" ${ARGN})
+  cmake_parse_arguments(A "RANDOM_LOCALS" "TOP;THREADS;CHUNKS" "SOURCES;FLISTS;INCLUDES;PARAMS;ARGS;LIBS" ${ARGN})
   if(A_UNPARSED_ARGUMENTS OR NOT A_TOP)
     message(FATAL_ERROR "weft_verilate(${name}): needs TOP; not understood: '${A_UNPARSED_ARGUMENTS}'")
   endif()
@@ -124,7 +124,7 @@ function(weft_verilate name)
     set_source_files_properties(${slow} PROPERTIES COMPILE_OPTIONS "-O0")
     target_compile_options(${target} PRIVATE -w)
     target_include_directories(${target} SYSTEM PUBLIC "${dir}")
-    target_link_libraries(${target} PUBLIC verilated_rt${kind})
+    target_link_libraries(${target} PUBLIC verilated_rt${kind} ${A_LIBS})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY WEFT_MODELS ${name})
 endfunction()

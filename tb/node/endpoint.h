@@ -25,6 +25,7 @@ namespace weft::tb {
 
 class Memory;
 class HostAccess;
+class Watch;  // tb/check/watch.h
 
 // Every node is in reset for so many cycles; its cycle counter starts behind it.
 inline constexpr uint32_t kResetCycles = 16;
@@ -79,6 +80,7 @@ class Endpoint {
   virtual HostAccess* host() { return nullptr; }
   virtual Memory* memory() { return nullptr; }
   virtual std::vector<EngineEvent>* engine_events() { return nullptr; }
+  virtual const Watch* watch() const { return nullptr; }
   virtual Status finish() { return {}; }  // closes files
 };
 

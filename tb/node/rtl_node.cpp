@@ -77,6 +77,7 @@ RtlNode::RtlNode(const NodeEnv& env, const ModelFactory& make_model)
   // reset.
   model_->enter();
   model_->eval(0);
+  watch_ = take_watch();
 }
 
 RtlNode::~RtlNode() {
@@ -193,6 +194,7 @@ Status RtlNode::status() const {
     return Status::error(fmt::format("node {}: {}", env_.node, what));
   };
   if (!wave_error_.ok()) return wave_error_;
+  if (watch_ && !watch_->fault().empty()) return in_node(watch_->fault());
   if (rtl_failed_)
     return in_node(
         fmt::format("an assertion of the RTL failed in cycle {} (its message is above)", cycle_ - 1));

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tb/check/watch.h"
 #include "tb/memory/axi.h"
 #include "tb/memory/memory.h"
 #include "tb/node/endpoint.h"
@@ -51,6 +52,7 @@ class RtlNode final : public Endpoint {
   HostAccess* host() override { return &host_; }
   Memory* memory() override { return &memory_; }
   std::vector<EngineEvent>* engine_events() override { return env_.engine_trace ? &events_ : nullptr; }
+  const Watch* watch() const override { return watch_.get(); }
   Status finish() override;
 
  private:
@@ -60,6 +62,7 @@ class RtlNode final : public Endpoint {
   bool at_rest() const;
 
   NodeEnv env_;
+  std::unique_ptr<Watch> watch_;  // outlives the model, which calls it
   std::unique_ptr<NodeModel> model_;
   NodePins& pins_;
   Memory memory_;

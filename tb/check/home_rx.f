@@ -1,0 +1,4 @@
+// Credits of this block are home at rest.
++incdir+rtl/common
+tb/check/weft_home.sv
+tb/check/home_rx.sv

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+bind weft_rx_path weft_home u_home (
+    .clk_i,
+    .rst_i,
+    .quiet_i(idle_o),
+    .home_i(u_buffer.used == '0)
+);
+`default_nettype wire
