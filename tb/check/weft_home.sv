@@ -6,7 +6,7 @@
 `default_nettype none
 `include "weft_assert.svh"
 module weft_home #(
-    parameter int unsigned Rest = 128
+    parameter int unsigned Rest = 48  // fewer than what a node waits before it skips rest
 ) (
     input wire clk_i,
     input wire rst_i,

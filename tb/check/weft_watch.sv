@@ -15,6 +15,7 @@ module weft_watch
     input wire clk_i,
     input wire rst_i,
     input wire cfg_t cfg_i,
+    input wire [31:0] now_i,
     input wire idle_i,
 
     input wire req_valid_i,
@@ -77,7 +78,6 @@ module weft_watch
 
   logic rst_q, sig_told_q;
   logic [5:0] rest_q;
-  int unsigned cycle_q;
 
   cfg_port_t cfg_port;
   cfg_conn_t cfg_conn;
@@ -87,7 +87,6 @@ module weft_watch
   always @(posedge clk_i) begin : tell
     automatic logic good = 1'b1;
     rst_q <= rst_i;
-    cycle_q <= cycle_q + 1;
     rest_q <= rst_i || !idle_i ? '0 : rest_q == '1 ? rest_q : rest_q + 6'd1;
     sig_told_q <= !rst_i && sig_valid_i && !sig_ready_i;
     if (rst_i) begin
@@ -99,7 +98,7 @@ module weft_watch
       if (cfg_i.valid && cfg_i.kind == CfgConn) begin
         weft_watch_conn(watch, 32'(cfg_i.index) % NumPorts, 32'(cfg_i.index) / NumPorts,
                         cfg_conn.valid, cfg_conn.rip, 32'(cfg_conn.rconn),
-                        32'(cfg_conn.incarnation), cycle_q);
+                        32'(cfg_conn.incarnation), now_i);
       end
       for (int p = 0; p < int'(NumPorts); p++) begin
         if (rx_tvalid_i[p]) begin
@@ -110,7 +109,7 @@ module weft_watch
       if (received_i) good &= weft_watch_received(watch);
       // When it is offered: a signal that waits for the engine has been decided.
       if (sig_valid_i && !sig_told_q) begin
-        good &= weft_watch_signal(watch, 32'(sig_i.sem), sig_i.value, cycle_q);
+        good &= weft_watch_signal(watch, 32'(sig_i.sem), sig_i.value, now_i);
       end
       if (cpl_valid_i && cpl_ready_i) begin
         good &= weft_watch_completion(watch, 32'(cpl_i.tag), 32'(cpl_i.status));
@@ -138,6 +137,7 @@ bind weft_node weft_watch #(
     .clk_i,
     .rst_i(core_rst),
     .cfg_i(cfg),
+    .now_i(now[31:0]),
     .idle_i(idle_o),
     .req_valid_i(req_valid),
     .req_ready_i(req_ready),
