@@ -360,7 +360,7 @@ bool Cluster::Impl::quiet() {
 }
 
 std::string Cluster::Impl::diagnosis() const {
-  std::string text = fmt::format("\n  fabric: {} frames in flight", kernel->pending_events());
+  std::string text = fmt::format("  fabric: {} frames in flight", kernel->pending_events());
   for (uint32_t k = 0; k < hosts.size(); ++k) {
     const std::string state = hosts[k]->endpoint->state();
     text += fmt::format("\n  node {}: sent {}, received {}{}{}", k, hosts[k]->sent, hosts[k]->delivered,
@@ -376,18 +376,22 @@ RunResult Cluster::Impl::run(const std::function<bool()>* done, Ps limit, bool w
   last_change = start;
   for (;;) {
     if (!status.ok())
-      return {RunEnd::kFailed, fmt::format("at {} ns: {}", kernel->now() / kNs, status.text())};
+      return {RunEnd::kFailed, fmt::format("at {} ns: {}", kernel->now() / kNs, status.text()), ""};
     if (done && (*done)()) return {};
     if (kernel->now() >= deadline) break;
     window(done ? std::min(deadline, kernel->now() + kHostPoll) : deadline);
     if (watch && quiet() && status.ok() && !(*done)()) {
-      return {RunEnd::kHang, fmt::format("at {} ns: nothing has moved since {} ns while waiting for {}{}",
-                                         kernel->now() / kNs, last_change / kNs, waiting_for, diagnosis())};
+      return {RunEnd::kHang,
+              fmt::format("at {} ns: nothing has moved since {} ns while waiting for {}", kernel->now() / kNs,
+                          last_change / kNs, waiting_for),
+              diagnosis()};
     }
   }
   if (!done) return {};
-  return {RunEnd::kLimit, fmt::format("at {} ns: gave up after {} ns of waiting for {}{}",
-                                      kernel->now() / kNs, limit / kNs, waiting_for, diagnosis())};
+  return {RunEnd::kLimit,
+          fmt::format("at {} ns: gave up after {} ns of waiting for {}", kernel->now() / kNs, limit / kNs,
+                      waiting_for),
+          diagnosis()};
 }
 
 uint32_t Cluster::nodes() const {
@@ -452,7 +456,9 @@ void Cluster::set_fault_rates(const FaultConfig& faults) {
 }
 
 void Cluster::inject(uint32_t node, uint32_t port, const void* bytes, size_t count, bool mac_error) {
-  FrameRef frame = impl_->frames.make(bytes, count);
+  if (count == 0) return;  // nothing came
+  // A MAC passes on no more of a frame than it can hold: what is longer comes cut, and still far too long.
+  FrameRef frame = impl_->frames.make(bytes, std::min(count, kMaxFrameBytes));
   frame->flags = static_cast<uint8_t>(kFrameInjected | (mac_error ? kFrameMacError : 0));
   describe(*frame);
   impl_->kernel->post(node, impl_->kernel->now(), port, std::move(frame));

@@ -65,7 +65,8 @@ enum class RunEnd {
 
 struct RunResult {
   RunEnd end = RunEnd::kDone;
-  std::string text;  // for all but kDone: what happened and where, with a line per node on its state
+  std::string text;   // for all but kDone: what happened and when, one line
+  std::string state;  // of the fabric and every node then, a line each, when something did not come
   bool ok() const { return end == RunEnd::kDone; }
 };
 

@@ -311,10 +311,17 @@ void Engine::plan(Ps now) {
     fill(c);
     bool wait_before = false;
     for (std::uint32_t i = 0; i < c.used; ++i) {
-      const Slot& s = c.slots[i];
+      Slot& s = c.slots[i];
       const Wqe& w = s.wqe;
-      if (!s.issued && s.age < oldest && (!w.has_dep0 || is_done(c, w.dep0)) &&
-          (!w.has_dep1 || is_done(c, w.dep1)) && !(w.rx_sync && wait_before) && !(w.sync && i != 0) &&
+      const bool may = !s.issued && (!w.has_dep0 || is_done(c, w.dep0)) &&
+                       (!w.has_dep1 || is_done(c, w.dep1)) && !(w.rx_sync && wait_before) &&
+                       !(w.sync && i != 0);
+      // To observers a WAIT is under way once it waits for its semaphore alone, as in the RTL.
+      if (may && w.opcode == WqeOp::WAIT && !s.waiting) {
+        s.waiting = true;
+        env_.trace(now, false, c.subgraph, s.entry, w.opcode, Err::OK);
+      }
+      if (may && s.age < oldest &&
           (w.opcode != WqeOp::WAIT || s.error != Err::OK || sems_[w.sem] >= w.value)) {
         oldest = s.age;
         work_at_ = std::max(now, issue_at_);
@@ -372,7 +379,7 @@ void Engine::issue(Ps now, std::uint32_t context, std::uint32_t slot) {
   Slot& s = c.slots[slot];
   const Wqe w = s.wqe;
   s.issued = true;
-  env_.trace(now, false, c.subgraph, s.entry, w.opcode, Err::OK);
+  if (!s.waiting) env_.trace(now, false, c.subgraph, s.entry, w.opcode, Err::OK);
   if (s.error != Err::OK || (w.opcode != WqeOp::WRITE && w.opcode != WqeOp::REDUCE)) {
     ++counters_.issue_local;
     if (s.error == Err::OK && w.opcode == WqeOp::SET) add(w.sem, w.value);

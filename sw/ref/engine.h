@@ -117,6 +117,7 @@ class Engine {
   struct Slot {
     std::uint32_t entry = 0;
     bool issued = false;
+    bool waiting = false;             // a WAIT that observers have been told of
     wire::Err error = wire::Err::OK;  // it cannot be run: what it completes with
     std::uint64_t age = 0;            // order of entering, over all contexts
     wire::Wqe wqe;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,9 +20,29 @@
 #include <CLI/CLI.hpp>
 
 #include "sw/tools/commands.h"
+#include "sw/tools/place.h"
+#include "sw/tools/printable.h"
 #include "sw/weft/result.h"
 
 namespace weft::tools {
+
+/// Tells what is wrong with what a command was given, in one line, and answers its exit status.
+inline int refuse(const char* command, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", command, printable(text).c_str());
+  return kBadInput;
+}
+
+/// A whole number of 0 to `most`, told by the text: what a program makes of "-1" is another number.
+inline CLI::Validator whole_number(uint64_t most) {
+  return CLI::Validator(
+      [most](std::string& text) {
+        uint64_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool good = error == std::errc{} && end == text.data() + text.size() && value <= most;
+        return good ? std::string() : fmt::format("{}: expected at most {}, a whole number", text, most);
+      },
+      fmt::format("0 to {}", most));
+}
 
 /// The option that stands more often than it may, if that is what parsing stumbled over.
 inline const CLI::Option* given_twice(const CLI::App& app) {
@@ -36,9 +58,8 @@ inline int parse(CLI::App& app, const char* command, int argc, char** argv) {
     return -1;
   } catch (const CLI::ParseError& e) {
     if (const CLI::Option* twice = given_twice(app)) {
-      std::fprintf(stderr, "%s: %s: given %d times, expected once\n", command, twice->get_name().c_str(),
-                   static_cast<int>(twice->count()));
-      return kBadInput;
+      return refuse(command, fmt::format("{}: given {} times, expected once", twice->get_name(),
+                                         static_cast<int>(twice->count())));
     }
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(e);
@@ -47,15 +68,18 @@ inline int parse(CLI::App& app, const char* command, int argc, char** argv) {
     std::string why = e.what();
     for (char& c : why)
       if (c == '\n') c = ' ';
-    std::fprintf(stderr, "%s: %s (%s --help tells the options)\n", command, why.c_str(), command);
-    return kBadInput;
+    // "--flag: value: expected ..." as everything else is told.
+    if (const std::size_t colon = why.find(": ");
+        e.get_name() == "ValidationError" && why.starts_with("-") && colon != std::string::npos)
+      return refuse(command, why.substr(0, colon) + " = " + why.substr(colon + 2));
+    return refuse(command, fmt::format("{} ({} --help tells the options)", why, command));
   }
 }
 
 /// A text file that a command promises to write. That it can be written is tried at once, so that a run of
 /// minutes does not end at a folder that is not there; but until write() there is nothing at `path` nor
 /// beside it, so that a command which is killed leaves nothing. What is no plain file (/dev/stdout) is
-/// written as it is.
+/// written as it is; "-" is standard output.
 class OutputFile {
  public:
   static Result<OutputFile> create(const std::string& flag, const std::string& path) {
@@ -63,9 +87,11 @@ class OutputFile {
     f.flag_ = flag;
     f.path_ = path;
     if (path.empty()) return Status::error(flag + " = '': expected a path");
+    if (is_stdout(path)) return f;
+    f.target_ = followed(path);
     struct stat s {};
-    const bool plain = ::stat(path.c_str(), &s) != 0 || S_ISREG(s.st_mode);
-    f.part_ = plain ? path + ".part" : path;
+    const bool plain = ::stat(f.target_.c_str(), &s) != 0 || S_ISREG(s.st_mode);
+    f.part_ = plain ? f.target_ + ".part" : f.target_;
     f.file_ = std::fopen(f.part_.c_str(), "w");
     if (f.file_ == nullptr) return f.refused(errno);
     if (plain) {
@@ -84,7 +110,16 @@ class OutputFile {
     if (file_ != nullptr) std::fclose(file_);
   }
 
+  /// Whether a path means standard output: what else a command tells goes to the other stream then.
+  static bool is_stdout(const std::string& path) { return path == "-"; }
+
   Status write(const std::string& text) {
+    if (is_stdout(path_)) {
+      errno = 0;
+      if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+        return {};
+      return refused(errno);
+    }
     if (file_ == nullptr) file_ = std::fopen(part_.c_str(), "w");
     if (file_ == nullptr) return refused(errno);
     errno = 0;
@@ -92,14 +127,14 @@ class OutputFile {
         std::fwrite(text.data(), 1, text.size(), file_) == text.size() && std::fflush(file_) == 0;
     int error = errno;
     if (std::fclose(file_) == 0 && written) {
-      if (part_ == path_ || std::rename(part_.c_str(), path_.c_str()) == 0)
+      if (part_ == target_ || std::rename(part_.c_str(), target_.c_str()) == 0)
         error = 0;
       else
         error = errno;
     }
     file_ = nullptr;
     if (error == 0 && written) return {};
-    if (part_ != path_) std::remove(part_.c_str());
+    if (part_ != target_) std::remove(part_.c_str());
     return refused(error);
   }
 
@@ -108,6 +143,7 @@ class OutputFile {
   void swap(OutputFile& other) {
     std::swap(flag_, other.flag_);
     std::swap(path_, other.path_);
+    std::swap(target_, other.target_);
     std::swap(part_, other.part_);
     std::swap(file_, other.file_);
   }
@@ -116,7 +152,7 @@ class OutputFile {
         fmt::format("{} = {}: cannot be written: {}", flag_, path_, std::strerror(error ? error : EIO)));
   }
 
-  std::string flag_, path_, part_;
+  std::string flag_, path_, target_, part_;  // target_: where a link leads
   std::FILE* file_ = nullptr;
 };
 
@@ -147,6 +183,7 @@ inline Status check_places(
     std::initializer_list<std::pair<const char*, std::optional<std::string>>> written) {
   namespace fs = std::filesystem;
   const auto same = [](const std::string& a, const std::string& b) {
+    if (OutputFile::is_stdout(a) || OutputFile::is_stdout(b)) return a == b;
     std::error_code error;
     if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;  // /dev/stdout takes both
     // A name that is not there yet would stay relative.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `weft` command: chooses the subcommand.
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <new>
 
 #include "sw/tools/commands.h"
+#include "sw/tools/printable.h"
 
 namespace {
 
@@ -51,7 +53,11 @@ int run(int argc, char** argv) {
     usage(stdout);
     return weft::tools::kOk;
   }
-  std::fprintf(stderr, "weft: %s: unknown command, expected one of:", argv[1]);
+  if (std::strcmp(argv[1], "--version") == 0) {
+    std::printf("weft %s\n", weft::tools::kVersion);
+    return weft::tools::kOk;
+  }
+  std::fprintf(stderr, "weft: %s: unknown command, expected one of:", weft::printable(argv[1]).c_str());
   for (const Command& c : kCommands) std::fprintf(stderr, " %s", c.name);
   std::fputs(" (weft --help tells more)\n", stderr);
   return weft::tools::kBadInput;
@@ -67,6 +73,8 @@ int main(int argc, char** argv) {
   const int status = run(argc, argv);
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  pollfd out{STDOUT_FILENO, 0, 0};
+  if (::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0) return status;  // `| head` has read enough
   std::fprintf(stderr, "weft: standard output: cannot be written: %s\n",
                std::strerror(errno != 0 ? errno : EIO));
   return weft::tools::kBadInput;

@@ -42,11 +42,11 @@ struct Options {
 
 // What fits into a run of minutes, and into memory. Bytes of all files and the result.
 constexpr uint64_t kMostRtl = 64 << 20, kMostRef = 1 << 30;
-constexpr uint64_t kMostDump = 100'000;  // elements
+constexpr uint64_t kMostDump = 100'000;    // elements
+constexpr uint64_t kMostCycles = 100'000;  // of latency or jitter
 
 int bad_input(const std::string& text) {
-  std::fprintf(stderr, "weft nmc: %s\n", text.c_str());
-  return kBadInput;
+  return refuse("weft nmc", text);
 }
 
 // ---- names
@@ -201,10 +201,11 @@ Result<std::vector<Bytes>> read_sources(const Options& o, const num::Job& job) {
   uint64_t total = 0;
   for (const std::string& path : o.files) {
     std::error_code error;
-    const bool plain = fs::is_regular_file(path, error);
-    if (error || !fs::exists(path, error))
-      return Status::error(fmt::format("{}: cannot be read: No such file or directory", path));
-    if (!plain) return Status::error(fmt::format("{}: expected a file of elements", path));
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status) || ::access(path.c_str(), R_OK) != 0)
+      return Status::error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+    if (!fs::is_regular_file(status))
+      return Status::error(fmt::format("{}: expected a file of elements", path));
     sizes.push_back(fs::file_size(path, error));
     total += std::min(sizes.back(), most + 1);
   }
@@ -284,7 +285,8 @@ std::string element_text(Dtype type, const Bytes& data, uint64_t i) {
   });
 }
 
-void dump(const num::Job& job, const std::vector<Bytes>& sources, const Bytes& result, uint64_t count) {
+void dump(std::FILE* to, const num::Job& job, const std::vector<Bytes>& sources, const Bytes& result,
+          uint64_t count) {
   std::vector<std::vector<std::string>> rows(1);
   rows[0].push_back("element");
   for (size_t k = 0; k < sources.size(); ++k) rows[0].push_back(fmt::format("source {}", k));
@@ -301,7 +303,7 @@ void dump(const num::Job& job, const std::vector<Bytes>& sources, const Bytes& r
       for (const auto& r : rows) width = std::max(width, r[c].size());
       line += c + 1 == row.size() ? row[c] : fmt::format("{:<{}}  ", row[c], width);
     }
-    std::printf("%s\n", line.c_str());
+    std::fprintf(to, "%s\n", line.c_str());
   }
 }
 
@@ -392,110 +394,134 @@ std::string flags_text(const num::Flags& f) {
   return out.empty() ? "none" : out;
 }
 
-int run(const Options& o) {
+// A reduction, and what came out of it.
+struct Work {
+  num::Job job;
+  std::vector<Bytes> sources;
+  uint64_t elements = 0;
+  Bytes want, result;  // by the rules, by the body
+  num::Flags flags;
+  std::optional<Measured> measured;  // of the RTL
+  uint64_t wrong = 0;                // elements or blocks
+  std::string failure;
+  double rate() const {
+    return measured ? static_cast<double>(result.size()) / static_cast<double>(measured->cycles) : 0;
+  }
+};
+
+Status check_options(const Options& o) {
   if (o.body != "rtl" && o.body != "ref")
-    return bad_input(fmt::format("--body = {}: expected rtl or ref", o.body));
+    return Status::error(fmt::format("--body = {}: expected rtl or ref", o.body));
   if (!(o.stall >= 0 && o.stall <= 0.95))
-    return bad_input(fmt::format("--stall = {}: expected a probability from 0 to 0.95", o.stall));
-  if (o.latency > 100'000 || o.jitter > 100'000)
-    return bad_input(fmt::format("--{} = {}: expected at most 100000 cycles",
-                                 o.latency > 100'000 ? "latency" : "jitter", std::max(o.latency, o.jitter)));
-  if (o.dump > kMostDump)
-    return bad_input(fmt::format("--dump = {}: expected at most {}", o.dump, kMostDump));
+    return Status::error(fmt::format("--stall = {}: expected a probability from 0 to 0.95", o.stall));
+  return check_places(o.files, {{"-o", o.out}, {"--json", o.json}});
+}
+
+// By the rules, and by the simulated unit if it is asked for. An error is bad input.
+Status reduce(const Options& o, Work& w) {
+  const size_t bytes = w.sources[0].size();
+  w.elements = num::kind_of(w.job.from) == Kind::Block
+                   ? bytes / num::footprint(w.job.from, num::kMxElements) * num::kMxElements
+                   : bytes / num::bytes_of(w.job.from);
+  w.want.resize(num::footprint(w.job.to, w.elements));
+  std::vector<std::span<const uint8_t>> spans(w.sources.begin(), w.sources.end());
+  w.flags = num::reduce(w.job, w.want, spans);
+  w.result = w.want;
+  if (o.body == "rtl") {
+    std::fill(w.result.begin(), w.result.end(), uint8_t{0});
+    try {
+      auto m = run_unit(o, w.job, w.sources, w.elements, w.want, w.result);
+      if (!m.ok()) return m.status();
+      w.measured = m.take();
+    } catch (const std::runtime_error& e) {
+      w.failure = e.what();
+    }
+  }
+  for (unsigned i = 0; i < o.corrupt && !w.result.empty(); ++i) w.result[i * 7919 % w.result.size()] ^= 1;
+  return {};
+}
+
+void compare(Work& w) {
+  const bool blocks = num::kind_of(w.job.to) == Kind::Block;
+  const size_t unit = blocks ? num::footprint(w.job.to, num::kMxElements) : num::bytes_of(w.job.to);
+  const uint64_t units = blocks ? w.elements / num::kMxElements : w.elements;
+  uint64_t first = 0;
+  for (uint64_t i = 0; i < units && w.failure.empty(); ++i)
+    if (std::memcmp(&w.result[i * unit], &w.want[i * unit], unit) != 0 && w.wrong++ == 0) first = i;
+  if (w.wrong == 0) return;
+  const uint64_t at = first * (w.elements / units);
+  w.failure = fmt::format("{} of {} {} differ; element {} is {}, expected {}", w.wrong, units,
+                          blocks ? "blocks" : "elements", at, element_text(w.job.to, w.result, at),
+                          element_text(w.job.to, w.want, at));
+}
+
+void print(std::FILE* to, const Options& o, const Work& w) {
+  std::fprintf(to, "%s of %zu x %s -> %s, %llu elements, %zu bytes of result\n", name_of(w.job.op).c_str(),
+               w.sources.size(), name_of(w.job.from).c_str(), name_of(w.job.to).c_str(),
+               static_cast<unsigned long long>(w.elements), w.result.size());
+  if (o.dump != 0) dump(to, w.job, w.sources, w.result, std::min(o.dump, w.elements));
+  if (w.measured)
+    std::fprintf(
+        to,
+        "rtl: %llu cycles, %.1f B/cycle with memory of %u cycles; stood %llu for reads, %llu for writes\n",
+        static_cast<unsigned long long>(w.measured->cycles), w.rate(), o.latency,
+        static_cast<unsigned long long>(w.measured->stall_read),
+        static_cast<unsigned long long>(w.measured->stall_write));
+  std::fprintf(to, "raised: %s\n", flags_text(w.flags).c_str());
+  if (w.measured && w.failure.empty())
+    std::fprintf(to, "num::reduce: all %zu bytes equal\n", w.result.size());
+}
+
+nlohmann::ordered_json json_of(const Options& o, const Work& w) {
+  nlohmann::ordered_json j = {
+      {"op", name_of(w.job.op)},
+      {"type", name_of(w.job.from)},
+      {"to", name_of(w.job.to)},
+      {"sources", w.sources.size()},
+      {"elements", w.elements},
+      {"result_bytes", w.result.size()},
+      {"body", o.body},
+      {"raised",
+       {{"invalid", w.flags.invalid}, {"overflow", w.flags.overflow}, {"inexact", w.flags.inexact}}}};
+  if (w.measured) {
+    j["cycles"] = w.measured->cycles;
+    j["bytes_per_cycle"] = w.rate();
+    j["stall_read"] = w.measured->stall_read;
+    j["stall_write"] = w.measured->stall_write;
+  }
+  j["differ"] = w.wrong;
+  j["result"] = w.failure.empty() ? "ok" : "failed";
+  return j;
+}
+
+int run(const Options& o) {
+  Work w;
   auto parsed = parse_job(o);
   if (!parsed.ok()) return bad_input(parsed.error());
-  const num::Job job = parsed.take();
-  if (Status s = check_places(o.files, {{"-o", o.out}, {"--json", o.json}}); !s.ok())
-    return bad_input(s.text());
-  auto read = read_sources(o, job);
+  w.job = parsed.take();
+  if (Status s = check_options(o); !s.ok()) return bad_input(s.text());
+  auto read = read_sources(o, w.job);
   if (!read.ok()) return bad_input(read.error());
-  const std::vector<Bytes> sources = read.take();
+  w.sources = read.take();
   std::optional<OutputFile> out_file, json_file;
+  std::FILE* table = stdout;
   for (auto [flag, path, file] : {std::tuple{"-o", &o.out, &out_file}, {"--json", &o.json, &json_file}}) {
     if (!*path) continue;
     auto made = OutputFile::create(flag, **path);
     if (!made.ok()) return bad_input(made.error());
     file->emplace(made.take());
+    if (OutputFile::is_stdout(**path)) table = stderr;
   }
-
-  const uint64_t elements =
-      num::kind_of(job.from) == Kind::Block
-          ? sources[0].size() / num::footprint(job.from, num::kMxElements) * num::kMxElements
-          : sources[0].size() / num::bytes_of(job.from);
-  Bytes want(num::footprint(job.to, elements));
-  std::vector<std::span<const uint8_t>> spans(sources.begin(), sources.end());
-  const num::Flags flags = num::reduce(job, want, spans);
-  Bytes result = want;
-  std::optional<Measured> measured;
-  std::string failure;
-  if (o.body == "rtl") {
-    std::fill(result.begin(), result.end(), uint8_t{0});
-    try {
-      auto m = run_unit(o, job, sources, elements, want, result);
-      if (!m.ok()) return bad_input(m.error());
-      measured = m.take();
-    } catch (const std::runtime_error& e) {
-      failure = e.what();
-    }
-  }
-  for (unsigned i = 0; i < o.corrupt && !result.empty(); ++i) result[i * 7919 % result.size()] ^= 1;
-
-  const auto differs = [&](uint64_t i) {  // the element, or block
-    const size_t unit = num::kind_of(job.to) == Kind::Block ? num::footprint(job.to, num::kMxElements)
-                                                            : num::bytes_of(job.to);
-    return std::memcmp(&result[i * unit], &want[i * unit], unit) != 0;
-  };
-  const uint64_t units = num::kind_of(job.to) == Kind::Block ? elements / num::kMxElements : elements;
-  uint64_t wrong = 0, first = 0;
-  for (uint64_t i = 0; i < units && failure.empty(); ++i)
-    if (differs(i) && wrong++ == 0) first = i;
-  if (wrong != 0) {
-    const uint64_t at = first * (elements / units);
-    failure = fmt::format("{} of {} {} differ; element {} is {}, expected {}", wrong, units,
-                          units == elements ? "elements" : "blocks", at, element_text(job.to, result, at),
-                          element_text(job.to, want, at));
-  }
-
-  std::printf("%s of %zu x %s -> %s, %llu elements, %zu bytes of result\n", name_of(job.op).c_str(),
-              sources.size(), name_of(job.from).c_str(), name_of(job.to).c_str(),
-              static_cast<unsigned long long>(elements), result.size());
-  if (o.dump != 0) dump(job, sources, result, std::min(o.dump, elements));
-  const double rate =
-      measured ? static_cast<double>(result.size()) / static_cast<double>(measured->cycles) : 0;
-  if (measured)
-    std::printf(
-        "rtl: %llu cycles, %.1f B/cycle with memory of %u cycles; stood %llu for reads, %llu for writes\n",
-        static_cast<unsigned long long>(measured->cycles), rate, o.latency,
-        static_cast<unsigned long long>(measured->stall_read),
-        static_cast<unsigned long long>(measured->stall_write));
-  std::printf("raised: %s\n", flags_text(flags).c_str());
-  if (measured && failure.empty()) std::printf("num::reduce: all %zu bytes equal\n", result.size());
-
-  if (out_file && failure.empty())
-    if (Status s = out_file->write(std::string(result.begin(), result.end())); !s.ok())
+  if (Status s = reduce(o, w); !s.ok()) return bad_input(s.text());
+  compare(w);
+  print(table, o, w);
+  if (out_file && w.failure.empty())
+    if (Status s = out_file->write(std::string(w.result.begin(), w.result.end())); !s.ok())
       return bad_input(s.text());
-  if (json_file) {
-    nlohmann::ordered_json j = {
-        {"op", name_of(job.op)},
-        {"type", name_of(job.from)},
-        {"to", name_of(job.to)},
-        {"sources", sources.size()},
-        {"elements", elements},
-        {"result_bytes", result.size()},
-        {"body", o.body},
-        {"raised", {{"invalid", flags.invalid}, {"overflow", flags.overflow}, {"inexact", flags.inexact}}}};
-    if (measured) {
-      j["cycles"] = measured->cycles;
-      j["bytes_per_cycle"] = rate;
-      j["stall_read"] = measured->stall_read;
-      j["stall_write"] = measured->stall_write;
-    }
-    j["differ"] = wrong;
-    j["result"] = failure.empty() ? "ok" : "failed";
-    if (Status s = json_file->write(j.dump(2) + "\n"); !s.ok()) return bad_input(s.text());
-  }
-  if (failure.empty()) return kOk;
-  std::printf("FAILED: %s\n", failure.c_str());
+  if (json_file)
+    if (Status s = json_file->write(json_of(o, w).dump(2) + "\n"); !s.ok()) return bad_input(s.text());
+  if (w.failure.empty()) return kOk;
+  std::fprintf(table, "FAILED: %s\n", w.failure.c_str());
   return kFailed;
 }
 
@@ -521,16 +547,21 @@ int nmc_command(int argc, char** argv) {
   app.add_flag("--saturate", o.saturate, "8-bit floats, integers: clamp what is out of range");
   app.add_flag("--exact", o.exact,
                "sum of 16- and 8-bit floats: one rounding in all, any order the same bits");
-  app.add_option("--own", o.own, "the file that lies apart, as a rank's own data does; changes no result");
+  app.add_option("--own", o.own, "the file that lies apart, as a rank's own data does; changes no result")
+      ->check(whole_number(64));
   app.add_option("--body", o.body, "rtl (the Verilated reducer) or ref (its rules alone)");
-  app.add_option("--latency", o.latency, "cycles that memory takes to answer");
-  app.add_option("--jitter", o.jitter, "up to so many cycles more, at random");
+  app.add_option("--latency", o.latency, "cycles that memory takes to answer")
+      ->check(whole_number(kMostCycles));
+  app.add_option("--jitter", o.jitter, "up to so many cycles more, at random")
+      ->check(whole_number(kMostCycles));
   app.add_option("--stall", o.stall, "probability that a channel is held back in a cycle, 0 to 0.95");
-  app.add_option("--seed", o.seed, "of jitter and stalls");
-  app.add_option("--dump", o.dump, "print so many elements of sources and result, bits and numbers");
+  app.add_option("--seed", o.seed, "of jitter and stalls")->check(whole_number(~uint64_t{0}));
+  app.add_option("--dump", o.dump, "print so many elements of sources and result, bits and numbers")
+      ->check(whole_number(kMostDump));
   app.add_option("-o", o.out, "file for the result");
   app.add_option("--json", o.json, "file for figures (JSON)");
   app.add_option("--corrupt-result", o.corrupt, "flip bits of the result: shows that the comparison can fail")
+      ->check(whole_number(kMostDump))
       ->group("");
   app.add_option("files", o.files, "1 to 64 files of equal size")->required();
   if (const int end = parse(app, "weft nmc", argc, argv); end >= 0) return end;

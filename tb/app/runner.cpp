@@ -146,7 +146,19 @@ uint64_t Runner::memory_mib(const Workload& w) {
 
 Status Runner::wait(const std::function<bool()>& done, const char* what) {
   const RunResult r = cluster_.run_until(done, static_cast<Ps>(config_.limit_us * 1e6));
-  if (r.ok()) return {};
+  return r.ok() ? Status() : broken(r, what);
+}
+
+// One line: what happened, and the key that said how long it may take.
+Status Runner::broken(const RunResult& r, const char* what) {
+  if (state_.empty()) state_ = r.state;
+  const double now_us = static_cast<double>(cluster_.now_ps()) / 1e6;
+  if (r.end == RunEnd::kLimit)
+    return Status::error(
+        fmt::format("{}: at {:.3f} us: not done within run.limit_us = {:g}", what, now_us, config_.limit_us));
+  if (r.end == RunEnd::kHang)
+    return Status::error(fmt::format("{}: at {:.3f} us: nothing has moved for cluster.watchdog_us = {:g}",
+                                     what, now_us, cluster_.scenario().watchdog_us));
   return Status::error(fmt::format("{}: {}", what, r.text));
 }
 
@@ -301,6 +313,9 @@ uint64_t Runner::check(const wccl::Op& op, std::string& first) {
       case wccl::Kind::kBroadcast: expect(input(op.root), l.recv_bytes); break;
       case wccl::Kind::kBarrier: break;
     }
+    // In front of the result, which a guard zone always is.
+    for (unsigned i = 0; i < config_.corrupt_outside && l.recv_bytes != 0; ++i)
+      *memory.data(l.recv - 1 - hash(i) % (kGuardBytes / 2)) ^= 1;
     const auto outside = rank.guard->check();
     if (outside.wrong_bytes != 0 && wrong == 0)
       first = fmt::format("rank {}: outside the result: {}", r, outside.text());
@@ -367,7 +382,7 @@ Result<OpReport> Runner::run(size_t index) {
   for (unsigned i = 0; i < item.repeat; ++i) {
     if (item.gap_us > 0)
       if (const RunResult r = cluster_.run_for(static_cast<Ps>(item.gap_us * 1e6)); !r.ok())
-        return Status::error(r.text);
+        return broken(r, "gap");
     fill(item.op, index, i);
     if (config_.before_run) config_.before_run(index, i);
     const TrafficCounts before = cluster_.traffic();
@@ -383,8 +398,7 @@ Result<OpReport> Runner::run(size_t index) {
           if (Status s = rank->comm->abort(rank->plan); !s.ok()) return s;
       if (!end.ok() && report.failure.empty()) report.failure = end.text();
       add_traffic(before);
-      if (Status s = wait(ended, "abort"); !s.ok())
-        return Status::error(report.failure + "; then " + s.text());
+      if (Status s = wait(ended, "abort"); !s.ok()) report.failure += "; then " + s.text();
       return report;
     }
     uint64_t last = 0;
@@ -399,6 +413,7 @@ Result<OpReport> Runner::run(size_t index) {
     if (!first.empty() && report.failure.empty()) report.failure = first;
   }
   for (auto& rank : ranks_) rank->comm->release(rank->plan);
+  report.finished = true;
   report.time_ns = total_ns / item.repeat;
   if (report.time_ns > 0) {
     report.algbw_gbps = static_cast<double>(report.bytes) / report.time_ns;
@@ -418,9 +433,13 @@ uint64_t Runner::heap(int rank) const {
   return cluster_.memory(static_cast<uint32_t>(rank)).base() + kPage + arena_bytes(workload_);
 }
 
+Status Runner::settle() {
+  const RunResult r = cluster_.settle(static_cast<Ps>(config_.limit_us * 1e6));
+  return r.ok() ? Status() : broken(r, "coming to rest");
+}
+
 Status Runner::finish() {
-  if (const RunResult r = cluster_.settle(static_cast<Ps>(config_.limit_us * 1e6)); !r.ok())
-    return Status::error("coming to rest: " + r.text);
+  if (Status s = settle(); !s.ok()) return s;
   return cluster_.finish();
 }
 

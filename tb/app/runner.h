@@ -32,8 +32,9 @@ struct RunnerConfig {
   std::vector<uint8_t> firmware;
   // Called before each run of an operation, repeats too: a test may change the weather there.
   std::function<void(size_t op, unsigned repeat)> before_run;
-  unsigned corrupt_result =
-      0;  // for the checker's own test: flips so many bytes of results before they are checked
+  // For the checker's own test: flips so many bytes of results, or of what lies around them, before the
+  // check.
+  unsigned corrupt_result = 0, corrupt_outside = 0;
 };
 
 struct OpReport {
@@ -46,6 +47,7 @@ struct OpReport {
   TrafficCounts traffic;  // of all repeats
   uint64_t wrong = 0;     // bytes of results or of anything else that are not what they must be
   std::string failure;    // the collective failed: why
+  bool finished = false;  // every repeat came to its end; else there are no times
 };
 
 class Runner {
@@ -66,8 +68,12 @@ class Runner {
   wccl::Communicator& communicator(int rank);
   Device& device(int rank);
   uint64_t heap(int rank) const;
-  // Lets the cluster come to rest and checks what must hold at the end of every run.
+  // Lets the cluster come to rest.
+  Status settle();
+  // The same, and checks what must hold at the end of every run.
   Status finish();
+  // Of every node, a line each, when what was waited for did not come; empty: it always came.
+  const std::string& state() const { return state_; }
   // All counters of a node: "me.launch", "port0.tx.frames", ... None when the node does not answer.
   std::vector<std::pair<std::string, uint64_t>> counters(uint32_t node);
 
@@ -78,11 +84,13 @@ class Runner {
   void fill(const wccl::Op& op, size_t index, unsigned repeat);
   uint64_t check(const wccl::Op& op, std::string& first);
   Status wait(const std::function<bool()>& done, const char* what);
+  Status broken(const RunResult& r, const char* what);
 
   Cluster& cluster_;
   const Workload& workload_;
   RunnerConfig config_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  std::string state_;
 };
 
 }  // namespace weft::tb

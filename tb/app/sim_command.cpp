@@ -36,13 +36,12 @@ struct Options {
   std::optional<std::string> nodes, planes, body, loss, seed,
       threads;  // as the user wrote them: set_key() says what is wrong
   std::string inputs;
-  bool counters = false;
-  unsigned corrupt = 0;
+  bool counters = false, verbose = false;
+  unsigned corrupt = 0, corrupt_outside = 0;
 };
 
 int bad_input(const std::string& text) {
-  std::fprintf(stderr, "weft sim: %s\n", text.c_str());
-  return kBadInput;
+  return refuse("weft sim", text);
 }
 
 std::string human(uint64_t bytes) {
@@ -54,12 +53,16 @@ std::string human(uint64_t bytes) {
 const char* kHeader =
     "op              size       algbw    busbw   time_us   line%    pkts   lost  resent  #wrong";
 
-void print_row(const OpReport& r) {
-  std::printf("%-14s %10s %8.2f %8.2f %9.2f %7.1f %7llu %6llu %7llu %7llu\n", wccl::name(r.op.kind),
-              human(r.bytes).c_str(), r.algbw_gbps, r.busbw_gbps, r.time_ns / 1000, r.line_pct,
-              static_cast<unsigned long long>(r.traffic.data_packets),
-              static_cast<unsigned long long>(r.traffic.lost),
-              static_cast<unsigned long long>(r.traffic.resent), static_cast<unsigned long long>(r.wrong));
+// Of an operation that did not finish nothing was measured.
+void print_row(std::FILE* to, const OpReport& r) {
+  const std::string head = fmt::format("{:<14} {:>10} ", wccl::name(r.op.kind), human(r.bytes));
+  const std::string row = r.finished
+                              ? fmt::format("{}{:8.2f} {:8.2f} {:9.2f} {:7.1f} {:7} {:6} {:7} {:7}", head,
+                                            r.algbw_gbps, r.busbw_gbps, r.time_ns / 1000, r.line_pct,
+                                            r.traffic.data_packets, r.traffic.lost, r.traffic.resent, r.wrong)
+                              : fmt::format("{}{:>8} {:>8} {:>9} {:>7} {:>7} {:>6} {:>7} {:>7}", head, "-",
+                                            "-", "-", "-", "-", "-", "-", "-");
+  std::fprintf(to, "%s\n", row.c_str());
 }
 
 // Keys in the order in which people read them.
@@ -67,20 +70,21 @@ using Json = nlohmann::ordered_json;
 
 Json row_json(const OpReport& r) {
   const bool reduces = r.op.kind == wccl::Kind::kAllReduce || r.op.kind == wccl::Kind::kReduceScatter;
+  const auto measured = [&](auto value) { return r.finished ? Json(value) : Json(nullptr); };
   return {{"op", wccl::name(r.op.kind)},
           {"type", r.op.kind == wccl::Kind::kBarrier ? "" : wccl::name(r.op.type)},
           {"redop", reduces ? wccl::name(r.op.redop) : ""},
           {"count", r.op.count},
           {"bytes", r.bytes},
-          {"time_ns", r.time_ns},
-          {"algbw_gbps", r.algbw_gbps},
-          {"busbw_gbps", r.busbw_gbps},
-          {"line_pct", r.line_pct},
-          {"data_packets", r.traffic.data_packets},
-          {"lost", r.traffic.lost},
-          {"resent", r.traffic.resent},
-          {"needless_resent", r.traffic.needless_resent},
-          {"wrong", r.wrong}};
+          {"time_ns", measured(r.time_ns)},
+          {"algbw_gbps", measured(r.algbw_gbps)},
+          {"busbw_gbps", measured(r.busbw_gbps)},
+          {"line_pct", measured(r.line_pct)},
+          {"data_packets", measured(r.traffic.data_packets)},
+          {"lost", measured(r.traffic.lost)},
+          {"resent", measured(r.traffic.resent)},
+          {"needless_resent", measured(r.traffic.needless_resent)},
+          {"wrong", measured(r.wrong)}};
 }
 
 // What the fabric and the observers counted, named like the hardware's counters: "fabric.drop_loss",
@@ -152,15 +156,6 @@ void stop_on_signals() {
   }
 }
 
-// As a shell would have to be given it.
-std::string quoted(const std::string& word) {
-  const char* plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 #ifndef WEFT_TRACING
 // Waves come from a program of its own, whose model can trace: it is slower.
 int run_twin(const std::string& waves, int argc, char** argv) {
@@ -176,19 +171,25 @@ int run_twin(const std::string& waves, int argc, char** argv) {
 }
 #endif
 
-int run(const Options& o, int argc, char** argv) {
+// What a command line asks for, read and checked.
+struct Job {
+  std::string scenario_file, workload_file;
+  SimConfig config;
+  Workload workload;
+};
+
+Status check_paths(const Options& o) {
   const struct {
     const char* flag;
     const std::optional<std::string>& value;
   } paths[] = {{"--config", o.config},     {"--workload", o.workload}, {"--pcap", o.pcap},
                {"--timeline", o.timeline}, {"--waves", o.waves},       {"--json", o.json}};
   for (const auto& p : paths)
-    if (p.value && p.value->empty()) return bad_input(fmt::format("{} = '': expected a path", p.flag));
+    if (p.value && p.value->empty()) return Status::error(fmt::format("{} = '': expected a path", p.flag));
+  return {};
+}
 
-  const std::string scenario_file = o.config.value_or(WEFT_SOURCE_DIR "/sw/scenarios/default.toml");
-  auto loaded = load_sim_config(scenario_file);
-  if (!loaded.ok()) return bad_input(loaded.error());
-  SimConfig config = loaded.take();
+Status apply_flags(const Options& o, Job& job) {
   const struct {
     const char *flag, *key;
     const std::optional<std::string>& value;
@@ -197,65 +198,261 @@ int run(const Options& o, int argc, char** argv) {
                {"--seed", "cluster.seed", o.seed},    {"--threads", "cluster.threads", o.threads}};
   for (const auto& f : flags) {
     if (!f.value) continue;
-    if (Status s = set_key(config.scenario, f.key, *f.value, f.flag); !s.ok()) return bad_input(s.text());
-    config.scenario.file =
-        scenario_file + ", changed by flags";  // for messages about what only the sum of both shows
+    if (Status s = set_key(job.config.scenario, f.key, *f.value, f.flag); !s.ok()) return s;
+    job.config.scenario.file =
+        job.scenario_file + ", changed by flags";  // for messages about what only the sum of both shows
   }
-  Scenario& scenario = config.scenario;
   if (o.inputs == "random")
-    config.inputs = Inputs::kRandom;
+    job.config.inputs = Inputs::kRandom;
   else if (o.inputs == "exact")
-    config.inputs = Inputs::kExact;
+    job.config.inputs = Inputs::kExact;
+  return {};
+}
 
-  std::string workload_file = o.workload.value_or("");
-  if (!o.workload) {
-    if (scenario.workload.empty())
-      return bad_input(scenario_file + ": workload: absent, and no --workload given");
-    workload_file = (fs::path(scenario_file).parent_path() / scenario.workload).string();
-  }
-  auto workload = load_workload(workload_file);
-  if (!workload.ok()) return bad_input(workload.error());
-  if (static_cast<uint32_t>(workload.value().ranks) > scenario.nodes)
-    return bad_input(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster",
-                                 workload_file, workload.value().ranks, scenario.nodes));
+// Whether this machine, and the datapath, can do what is asked; memory.size_mib as it is needed.
+Status fit(Job& job) {
+  Scenario& scenario = job.config.scenario;
+  if (static_cast<uint32_t>(job.workload.ranks) > scenario.nodes)
+    return Status::error(fmt::format("{}: ranks = {}: expected at most the {} nodes of the cluster",
+                                     job.workload_file, job.workload.ranks, scenario.nodes));
   const uint64_t most = most_mib(scenario.nodes);
   if (most == 0)
-    return bad_input(fmt::format("{}: cluster.nodes = {}: expected at most {} in the {} MiB of this machine",
-                                 scenario.file, scenario.nodes, machine_mib() / 2 / (kNodeMib + 2),
-                                 machine_mib()));
-  if (std::string why = too_large(workload.value(), most); !why.empty()) return bad_input(why);
-  const uint64_t need = std::max<uint64_t>(Runner::memory_mib(workload.value()), 1);
-  if (!config.memory_given) scenario.memory.size_mib = need;
+    return Status::error(
+        fmt::format("{}: cluster.nodes = {}: expected at most {} in the {} MiB of this machine",
+                    scenario.file, scenario.nodes, machine_mib() / 2 / (kNodeMib + 2), machine_mib()));
+  if (std::string why = too_large(job.workload, most); !why.empty()) return Status::error(why);
+  const uint64_t need = std::max<uint64_t>(Runner::memory_mib(job.workload), 1);
+  if (!job.config.memory_given) scenario.memory.size_mib = need;
   if (scenario.memory.size_mib < need || scenario.memory.size_mib > most)
-    return bad_input(
+    return Status::error(
         fmt::format("{}: memory.size_mib = {}: expected {} (what {} needs) to {} on this machine",
-                    scenario.file, scenario.memory.size_mib, need, workload_file, most));
+                    scenario.file, scenario.memory.size_mib, need, job.workload_file, most));
   if (scenario.body != Body::kRef && scenario.fabric.rate_gbps > kMostGbps)
-    return bad_input(
+    return Status::error(
         fmt::format("{}: fabric.rate_gbps = {}: expected at most {}: the datapath of a node "
                     "moves 64 bytes in {} ps",
                     scenario.file, scenario.fabric.rate_gbps, kMostGbps, kClockPs));
-  if (Status s = check_scenario(scenario); !s.ok()) return bad_input(s.text());
-  const uint64_t frame = wire::kHdrDataBytes + config.transport.mtu + wire::kIcrcBytes + kFcsBytes;
-  if (Status s = check_frame_fits(scenario, frame, fmt::format("transport.mtu = {}", config.transport.mtu));
-      !s.ok())
-    return bad_input(s.text());
+  if (Status s = check_scenario(scenario); !s.ok()) return s;
+  const uint64_t frame = wire::kHdrDataBytes + job.config.transport.mtu + wire::kIcrcBytes + kFcsBytes;
+  return check_frame_fits(scenario, frame, fmt::format("transport.mtu = {}", job.config.transport.mtu));
+}
 
+Result<Job> load(const Options& o) {
+  if (Status s = check_paths(o); !s.ok()) return s;
+  Job job;
+  job.scenario_file = o.config.value_or(WEFT_SOURCE_DIR "/sw/scenarios/default.toml");
+  auto config = load_sim_config(job.scenario_file);
+  if (!config.ok()) return config.status();
+  job.config = config.take();
+  if (Status s = apply_flags(o, job); !s.ok()) return s;
+  job.workload_file = o.workload.value_or("");
+  if (!o.workload) {
+    if (job.config.scenario.workload.empty())
+      return Status::error(job.scenario_file + ": workload: absent, and no --workload given");
+    job.workload_file = (fs::path(job.scenario_file).parent_path() / job.config.scenario.workload).string();
+  }
+  auto workload = load_workload(job.workload_file);
+  if (!workload.ok()) return workload.status();
+  job.workload = workload.take();
+  if (Status s = fit(job); !s.ok()) return s;
+  return job;
+}
+
+// Captures of an earlier run that this one would leave beside its own.
+Status check_captures(const std::string& folder, uint32_t nodes, uint32_t ports) {
+  std::error_code none;  // a folder that is not there yet
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    unsigned node = 0, port = 0;
+    int end = 0;
+    if (std::sscanf(name.c_str(), "node%u_port%u.pcap%n", &node, &port, &end) == 2 &&
+        static_cast<size_t>(end) == name.size() && (node >= nodes || port >= ports))
+      return Status::error(
+          fmt::format("{}: {} is there, of a run with more nodes: expected a folder whose "
+                      "captures this run replaces",
+                      folder, name));
+  }
+  return {};
+}
+
+Result<TraceConfig> traces_of(const Options& o, const Scenario& scenario, uint32_t ports) {
   TraceConfig traces;
   traces.pcap_dir = o.pcap.value_or("");
   traces.timeline = o.timeline.value_or("");
-  if (o.waves) {
-    auto w = parse_waves(*o.waves, scenario.nodes);
-    if (!w.ok()) return bad_input(w.error());
-#ifndef WEFT_TRACING
-    return run_twin(*o.waves, argc, argv);
-#endif
-    traces.waves = w.take();
+  if (!traces.pcap_dir.empty())
+    if (Status s = check_captures(traces.pcap_dir, scenario.nodes, ports); !s.ok())
+      return Status::error("--pcap = " + s.text());
+  if (!o.waves) return traces;
+  auto w = parse_waves(*o.waves, scenario.nodes);
+  if (!w.ok()) return w.status();
+  traces.waves = w.take();
+  if (is_reference(scenario, traces.waves.node))
+    return Status::error(
+        fmt::format("--waves = {}: node {} is a reference node, which has no signals: expected "
+                    "a node of the RTL (--body)",
+                    *o.waves, traces.waves.node));
+  return traces;
+}
+
+// The simulation from set-up to rest, and what it says on the way.
+struct Outcome {
+  std::string reason;  // of a failure; empty and failed: wrong bytes
+  std::string state;   // of every node then
+  bool failed = false;
+  std::vector<OpReport> reports;
+  Json counters = Json::object();
+  uint64_t cycles = 0, frames = 0;
+  double wall_s = 0;
+  void fail(const std::string& why) {
+    failed = true;
+    if (reason.empty()) reason = why;
   }
+};
+
+void progress(const std::string& text) {
+  static const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal) std::fprintf(stderr, "\r\033[K%s", printable(text).c_str());
+}
+
+RunnerConfig runner_config(const Options& o, const SimConfig& config, std::vector<uint8_t> firmware) {
+  RunnerConfig rc;
+  rc.inputs = config.inputs;
+  rc.transport = config.transport;
+  rc.connection = config.connection;
+  rc.start_psn = config.start_psn;
+  rc.limit_us = config.limit_us;
+  rc.seed = config.scenario.seed;
+  rc.firmware = std::move(firmware);
+  rc.corrupt_result = o.corrupt;
+  rc.corrupt_outside = o.corrupt_outside;
+  return rc;
+}
+
+void run_operations(Runner& runner, const Workload& workload, std::FILE* table, Outcome& out) {
+  for (size_t i = 0; i < workload.ops.size() && !out.failed; ++i) {
+    progress(fmt::format("operation {} of {}: {}", i + 1, workload.ops.size(),
+                         wccl::name(workload.ops[i].op.kind)));
+    auto report = runner.run(i);
+    progress("");
+    if (!report.ok()) return out.fail(report.error());
+    out.reports.push_back(report.take());
+    const OpReport& r = out.reports.back();
+    print_row(table, r);
+    std::fflush(table);
+    if (!r.failure.empty() || r.wrong != 0) out.fail(r.failure);
+  }
+}
+
+// Once all is at rest, so that frames in and out balance. After a failure that may never be, and what the
+// nodes counted is wanted all the more: as it stands, of the nodes that still answer.
+void read_counters(Runner& runner, Cluster& cluster, int ranks, Outcome& out) {
+  if (!out.failed) {
+    progress("coming to rest");
+    if (Status s = runner.settle(); !s.ok()) out.fail(s.text());
+  }
+  for (int k = 0; k < ranks; ++k) {
+    progress(fmt::format("reading the counters of node {}", k));
+    for (const auto& [name, value] : runner.counters(static_cast<uint32_t>(k)))
+      out.counters[name] = out.counters.value(name, uint64_t{0}) + value;
+  }
+  add_counts(out.counters, cluster.stats());
+}
+
+Outcome simulate(const Options& o, const Job& job, Cluster& cluster, std::vector<uint8_t> firmware,
+                 std::FILE* table) {
+  const Scenario& scenario = job.config.scenario;
+  Outcome out;
+  Runner runner(cluster, job.workload, runner_config(o, job.config, std::move(firmware)));
+  const auto begun = std::chrono::steady_clock::now();
+  progress("setting up");
+  if (Status s = runner.setup(); !s.ok()) out.fail(s.text());
+  const std::string made_of =
+      scenario.body == Body::kRtl
+          ? ""
+          : fmt::format(" ({})", toml_choices(Body{})[static_cast<size_t>(scenario.body)]);
+  std::fprintf(table, "%s: %d ranks, %u nodes%s, %u planes, loss %g %%, seed %llu\n%s\n",
+               printable(job.workload.name).c_str(), job.workload.ranks, scenario.nodes, made_of.c_str(),
+               scenario.planes, scenario.faults.loss * 100, static_cast<unsigned long long>(scenario.seed),
+               kHeader);
+  run_operations(runner, job.workload, table, out);
+  read_counters(runner, cluster, o.json || o.counters ? job.workload.ranks : 0, out);
+  if (interrupted != 0) return out;
+  for (uint32_t k = 0; k < scenario.nodes; ++k) out.cycles += cluster.cycles(k);
+  out.frames = cluster.fabric().in;
+  out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (out.failed) {
+    (void)cluster.finish();  // closes the traces; what failed first is what counts
+  } else if (Status s = runner.finish(); !s.ok()) {
+    out.fail(s.text());
+  }
+  out.state = runner.state();
+  progress("");
+  return out;
+}
+
+double kcycles_per_s(const Scenario& scenario, const Outcome& out) {
+  const unsigned cores = std::max(
+      1U, scenario.threads != 0 ? scenario.threads
+                                : std::min<unsigned>(scenario.nodes, std::thread::hardware_concurrency()));
+  return out.wall_s > 0 ? static_cast<double>(out.cycles) / out.wall_s / 1000 / cores : 0;
+}
+
+void print_end(std::FILE* table, const Options& o, const Scenario& scenario, const Outcome& out) {
+  if (o.counters)
+    for (const auto& [name, value] : out.counters.items())
+      if (value.get<uint64_t>() != 0)
+        std::fprintf(table, "  %-28s %llu\n", name.c_str(),
+                     static_cast<unsigned long long>(value.get<uint64_t>()));
+  uint64_t needless = 0;
+  for (const OpReport& r : out.reports) needless += r.finished ? r.traffic.needless_resent : 0;
+  if (needless != 0)
+    std::fprintf(table, "%llu packets were resent although they had arrived\n",
+                 static_cast<unsigned long long>(needless));
+  if (scenario.body == Body::kRef)  // whose cycles nobody simulates
+    std::fprintf(table, "%llu frames in %.1f s: %.0f k frames/s\n",
+                 static_cast<unsigned long long>(out.frames), out.wall_s,
+                 out.wall_s > 0 ? static_cast<double>(out.frames) / out.wall_s / 1000 : 0.0);
+  else
+    std::fprintf(table, "%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n",
+                 static_cast<unsigned long long>(out.cycles), out.wall_s, kcycles_per_s(scenario, out));
+}
+
+Json report_of(const Job& job, const Outcome& out, const std::string& command) {
+  const Scenario& scenario = job.config.scenario;
+  Json rows = Json::array();
+  for (const OpReport& r : out.reports) rows.push_back(row_json(r));
+  return {{"version", kVersion},
+          {"command", printable(command)},
+          {"scenario", printable(job.scenario_file)},
+          {"workload", printable(job.workload_file)},
+          {"body", toml_choices(Body{})[static_cast<size_t>(scenario.body)]},
+          {"seed", scenario.seed},
+          {"nodes", scenario.nodes},
+          {"planes", scenario.planes},
+          {"loss", scenario.faults.loss},
+          {"ops", rows},
+          {"counters", out.counters},
+          {"sim",
+           {{"cycles", out.cycles},
+            {"wall_s", out.wall_s},
+            {"kcycles_per_s_per_node", kcycles_per_s(scenario, out)}}},
+          {"verdict", out.failed ? "failed" : "ok"},
+          {"reason", printable(out.reason)}};
+}
+
+int run(const Options& o, int argc, char** argv) {
+  auto loaded = load(o);
+  if (!loaded.ok()) return bad_input(loaded.error());
+  const Job job = loaded.take();
+  auto traces = traces_of(o, job.config.scenario, RtlNode::kPorts);
+  if (!traces.ok()) return bad_input(traces.error());
+#ifndef WEFT_TRACING
+  if (o.waves) return run_twin(*o.waves, argc, argv);
+#endif
   auto firmware = read_firmware();
   if (!firmware.ok()) return bad_input(firmware.error());
-  if (Status s =
-          check_places({scenario_file, workload_file}, {{"--json", o.json}, {"--timeline", o.timeline}});
+  if (Status s = check_places({job.scenario_file, job.workload_file},
+                              {{"--json", o.json}, {"--timeline", o.timeline}});
       !s.ok())
     return bad_input(s.text());
   std::optional<OutputFile> json_file;
@@ -272,138 +469,33 @@ int run(const Options& o, int argc, char** argv) {
   };
 
   stop_on_signals();
-  const NewFolders folders(traces.pcap_dir);
-  auto cluster = Cluster::create(scenario, bodies(make_verilated_node<Vnic100>), traces);
+  const NewFolders folders(traces.value().pcap_dir);
+  auto cluster = Cluster::create(job.config.scenario, bodies(make_verilated_node<Vnic100>), traces.value());
   if (!cluster.ok()) return bad_trace(cluster.error());
-
-  RunnerConfig rc;
-  rc.inputs = config.inputs;
-  rc.transport = config.transport;
-  rc.connection = config.connection;
-  rc.start_psn = config.start_psn;
-  rc.limit_us = config.limit_us;
-  rc.seed = scenario.seed;
-  rc.firmware = firmware.take();
-  rc.corrupt_result = o.corrupt;
-  Runner runner(*cluster.value(), workload.value(), rc);
-
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  auto progress = [&](const std::string& text) {
-    if (terminal) std::fprintf(stderr, "\r\033[K%s", text.c_str());
-  };
-  const auto wall0 = std::chrono::steady_clock::now();
-  progress("setting up");
-  std::string failure;
-  bool failed = false;
-  auto fail = [&](const std::string& text) {
-    failed = true;
-    if (failure.empty()) failure = text;
-  };
-  if (Status s = runner.setup(); !s.ok()) fail(s.text());
-
-  const std::string made_of =
-      scenario.body == Body::kRtl
-          ? ""
-          : fmt::format(" ({})", toml_choices(Body{})[static_cast<size_t>(scenario.body)]);
-  std::printf("%s: %d ranks, %u nodes%s, %u planes, loss %g %%, seed %llu\n", workload.value().name.c_str(),
-              workload.value().ranks, scenario.nodes, made_of.c_str(), scenario.planes,
-              scenario.faults.loss * 100, static_cast<unsigned long long>(scenario.seed));
-  std::printf("%s\n", kHeader);
-  std::vector<OpReport> reports;
-  for (size_t i = 0; i < workload.value().ops.size() && !failed; ++i) {
-    progress(fmt::format("operation {} of {}: {}", i + 1, workload.value().ops.size(),
-                         wccl::name(workload.value().ops[i].op.kind)));
-    auto report = runner.run(i);
-    progress("");
-    if (!report.ok()) {
-      fail(report.error());
-      break;
-    }
-    reports.push_back(report.take());
-    const OpReport& r = reports.back();
-    print_row(r);
-    std::fflush(stdout);
-    if (!r.failure.empty() || r.wrong != 0) fail(r.failure);
-    if (r.traffic.needless_resent != 0)
-      fail(fmt::format("{}: {} packets were resent although they had arrived", wccl::name(r.op.kind),
-                       r.traffic.needless_resent));
-  }
-
-  Json counters = Json::object();
-  if (json_file || o.counters) {
-    // Once all is at rest, so that frames in and out balance. After a failure that may never be, and what the
-    // nodes counted is wanted all the more: as it stands, of the nodes that still answer.
-    if (!failed) {
-      progress("coming to rest");
-      if (const RunResult r = cluster.value()->settle(static_cast<Ps>(rc.limit_us * 1e6)); !r.ok())
-        fail("coming to rest: " + r.text);
-    }
-    for (int k = 0; k < workload.value().ranks; ++k) {
-      progress(fmt::format("reading the counters of node {}", k));
-      for (const auto& [name, value] : runner.counters(static_cast<uint32_t>(k))) {
-        const uint64_t sum = counters.value(name, uint64_t{0}) + value;
-        counters[name] = sum;
-      }
-    }
-  }
+  std::FILE* const table = o.json && OutputFile::is_stdout(*o.json) ? stderr : stdout;
+  const Outcome out = simulate(o, job, *cluster.value(), firmware.take(), table);
   if (interrupted != 0) {
     progress("");
-    std::fprintf(stderr, "weft sim: stopped by a signal; no file was written\n");
+    // Whoever closed the pipe has read enough.
+    if (interrupted != SIGPIPE) std::fprintf(stderr, "weft sim: stopped by a signal; no file was written\n");
     return kFailed;
   }
-  uint64_t cycles = 0;
-  for (uint32_t k = 0; k < scenario.nodes; ++k) cycles += cluster.value()->cycles(k);
-  const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall0).count();
-  const TrafficCounts traffic = cluster.value()->traffic();
-  if (traffic.redelivered != 0) fail(fmt::format("{} packets arrived twice", traffic.redelivered));
-  add_counts(counters, cluster.value()->stats());
-  if (failed) {
-    (void)cluster.value()->finish();  // closes the traces; what failed first is what counts
-  } else if (Status s = runner.finish(); !s.ok()) {
-    fail(s.text());
-  }
-  progress("");
   if (cluster.value()->trace_failed()) return bad_trace(cluster.value()->status().text());
+  print_end(table, o, job.config.scenario, out);
 
-  if (o.counters)
-    for (const auto& [name, value] : counters.items())
-      if (value.get<uint64_t>() != 0)
-        std::printf("  %-28s %llu\n", name.c_str(), static_cast<unsigned long long>(value.get<uint64_t>()));
-  const unsigned cores = std::max(
-      1U, scenario.threads != 0 ? scenario.threads
-                                : std::min<unsigned>(scenario.nodes, std::thread::hardware_concurrency()));
-  const double speed = wall > 0 ? static_cast<double>(cycles) / wall / 1000 / cores : 0;
-  if (scenario.body == Body::kRef) {  // whose cycles nobody simulates
-    const auto frames = cluster.value()->fabric().in;
-    std::printf("%llu frames in %.1f s: %.0f k frames/s\n", static_cast<unsigned long long>(frames), wall,
-                wall > 0 ? static_cast<double>(frames) / wall / 1000 : 0.0);
-  } else {
-    std::printf("%llu node cycles in %.1f s: %.0f k cycles/s of one node on one core\n",
-                static_cast<unsigned long long>(cycles), wall, speed);
-  }
-
-  if (json_file) {
-    Json rows = Json::array();
-    for (const OpReport& r : reports) rows.push_back(row_json(r));
-    const Json out = {{"seed", scenario.seed},
-                      {"nodes", scenario.nodes},
-                      {"planes", scenario.planes},
-                      {"loss", scenario.faults.loss},
-                      {"ops", rows},
-                      {"counters", counters},
-                      {"sim", {{"cycles", cycles}, {"wall_s", wall}, {"kcycles_per_s_per_node", speed}}},
-                      {"verdict", failed ? "failed" : "ok"}};
-    if (Status s = json_file->write(out.dump(2) + "\n"); !s.ok()) return bad_input(s.text());
-  }
-  if (!failed) {
-    std::printf("ok\n");
+  std::string command = quoted(program_invocation_name);
+  for (int i = 0; i < argc; ++i) command += " " + quoted(argv[i]);
+  if (!o.seed) command += fmt::format(" --seed {}", job.config.scenario.seed);
+  if (json_file)
+    if (Status s = json_file->write(report_of(job, out, command).dump(2) + "\n"); !s.ok())
+      return bad_input(s.text());
+  if (!out.failed) {
+    std::fprintf(table, "ok\n");
     return kOk;
   }
-  std::printf("FAILED: %s\n", failure.c_str());
-  std::string again = quoted(program_invocation_name);
-  for (int i = 0; i < argc; ++i) again += " " + quoted(argv[i]);
-  if (!o.seed) again += fmt::format(" --seed {}", scenario.seed);
-  std::printf("rerun: %s\n", again.c_str());
+  std::fprintf(table, "FAILED: %s\n", printable(out.reason).c_str());
+  if (o.verbose && !out.state.empty()) std::fprintf(table, "%s\n", out.state.c_str());
+  std::fprintf(table, "rerun: %s\n", command.c_str());
   return kFailed;
 }
 
@@ -436,10 +528,15 @@ int sim_command(int argc, char** argv) {
   app.add_option("--waves", o.waves,
                  "FST waves: F[:node[:from_us:to_us]]; runs build/weft_fst, which make sim builds when ARGS "
                  "has --waves");
-  app.add_option("--json", o.json, "results, counters and speed (JSON)");
+  app.add_option("--json", o.json,
+                 "results, counters and speed (JSON); -: standard output, and the table to the other");
+  app.add_flag("-v,--verbose", o.verbose, "print the state of every node when a run fails");
   app.add_flag("--counters", o.counters, "print what the hardware counted, summed over nodes");
   app.add_option("--corrupt-result", o.corrupt,
                  "flip bytes of each result before the check: shows that the check can fail")
+      ->group("");
+  app.add_option("--corrupt-outside", o.corrupt_outside,
+                 "flip bytes outside of each result before the check: shows that the check can fail")
       ->group("");
   if (const int end = parse(app, "weft sim", argc, argv); end >= 0) return end;
   const int status = run(o, argc, argv);

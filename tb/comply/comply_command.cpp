@@ -36,8 +36,7 @@ struct Options {
 };
 
 int bad_input(const std::string& text) {
-  std::fprintf(stderr, "weft comply: %s\n", text.c_str());
-  return kBadInput;
+  return refuse("weft comply", text);
 }
 
 Result<std::vector<std::uint8_t>> firmware() {
@@ -63,6 +62,17 @@ Result<std::unique_ptr<comply::Body>> make_body(const std::string& which) {
 // The name of a file may be any bytes, JSON may not.
 std::string dump(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The lines of a failure: names in them may be any bytes.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += (at == 0 ? "" : "\n") + printable(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
 }
 
 const char* text_of(Verdict v) {
@@ -103,7 +113,7 @@ int run(const Options& o) {
     for (const comply::Script& s : scripts) {
       std::string rules;
       for (const std::string& r : s.rules) rules += " " + r;
-      std::printf("%-28s%-12s %s\n", s.name.c_str(), rules.c_str(), s.title.c_str());
+      std::printf("%-28s%-12s %s\n", printable(s.name).c_str(), rules.c_str(), s.title.c_str());
     }
     return kOk;
   }
@@ -118,6 +128,7 @@ int run(const Options& o) {
     json.emplace(file.take());
   }
 
+  std::FILE* const table = o.json && OutputFile::is_stdout(*o.json) ? stderr : stdout;
   comply::TestOptions options;
   options.log = o.verbose;
   nlohmann::json rows = nlohmann::json::array();
@@ -125,10 +136,11 @@ int run(const Options& o) {
   const auto count = [&](const comply::Outcome& out, const comply::Script& s, const std::string& name) {
     const bool ok = out.verdict == Verdict::kPass;
     ++(ok ? passed : out.verdict == Verdict::kNotYet ? not_yet : failed);
-    std::printf("%-8s %-28s %s%s\n", text_of(out.verdict), name.c_str(), s.title.c_str(),
-                out.verdict == Verdict::kNotYet ? fmt::format(" (needs {})", out.text).c_str() : "");
-    if (!out.text.empty() && out.verdict != Verdict::kNotYet) std::printf("  %s\n", out.text.c_str());
-    std::fflush(stdout);
+    std::fprintf(table, "%-8s %-28s %s%s\n", text_of(out.verdict), printable(name).c_str(), s.title.c_str(),
+                 out.verdict == Verdict::kNotYet ? fmt::format(" (needs {})", out.text).c_str() : "");
+    if (!out.text.empty() && out.verdict != Verdict::kNotYet)
+      std::fprintf(table, "  %s\n", escaped(out.text).c_str());
+    std::fflush(table);
     rows.push_back({{"script", name},
                     {"title", s.title},
                     {"rules", s.rules},
@@ -168,7 +180,7 @@ int run(const Options& o) {
       count(out, s, s.name);
     }
   }
-  std::printf("%s: %u passed, %u failed, %u not yet\n", o.body.c_str(), passed, failed, not_yet);
+  std::fprintf(table, "%s: %u passed, %u failed, %u not yet\n", o.body.c_str(), passed, failed, not_yet);
   if (json) {
     const nlohmann::json out = {
         {"body", o.body}, {"rows", rows}, {"passed", passed}, {"failed", failed}, {"not_yet", not_yet}};
@@ -195,7 +207,7 @@ int comply_command(int argc, char** argv) {
   app.add_option(
          "--serve", o.serve,
          "answer at a UDP port with the reference endpoint, for --body udp:... (0: a free one, printed)")
-      ->check(CLI::Range(0, 65535));
+      ->check(whole_number(65535));
   if (const int end = parse(app, "weft comply", argc, argv); end >= 0) return end;
   return run(o);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <new>
 
 #include "sw/ref/packet.h"
 #include "tb/check/traffic.h"
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::uint64_t kMemoryBytes = 16 << 20;
 constexpr std::uint64_t kAlign = 4096;
-constexpr std::size_t kSems = 256;
 constexpr Ps kLatency = 500 * kNs;  // of a link, one way
 constexpr std::int64_t kRate_mbps = 100'000;
 
@@ -104,10 +104,7 @@ class RefBody final : public Body {
     return Status::error(fmt::format("ref: {} bytes at {:#x} are outside its memory", count, va));
   }
   Result<wire::Err> post(const Post& post) override {
-    if (post.wait) {
-      host_->wait(post.request.sem, post.request.value, post.request.id);
-      return wire::Err::OK;
-    }
+    if (post.wait) return host_->wait(post.request.sem, post.request.value, post.request.id);
     return endpoint_->post(hello_.conn, post.stream, post.request, now_);
   }
   Result<wire::Err> post_recv(std::uint16_t stream, std::uint64_t id, Address at,
@@ -194,16 +191,18 @@ ref::Config ref_config(const BodySetup& setup) {
   return c;
 }
 
-RefHost::RefHost() : memory_(kMemoryBytes), sems_(kSems) {}
+RefHost::RefHost() : memory_(static_cast<std::uint8_t*>(std::calloc(kMemoryBytes, 1))), sems_(kSems) {
+  if (memory_ == nullptr) throw std::bad_alloc();
+}
 
 bool RefHost::read(std::uint64_t va, std::uint8_t* bytes, std::uint32_t count) {
   if (va < kBase || va - kBase > kMemoryBytes || count > kMemoryBytes - (va - kBase)) return false;
-  std::copy_n(memory_.begin() + static_cast<std::ptrdiff_t>(va - kBase), count, bytes);
+  std::copy_n(memory_.get() + (va - kBase), count, bytes);
   return true;
 }
 bool RefHost::write(std::uint64_t va, const std::uint8_t* bytes, std::uint32_t count) {
   if (va < kBase || va - kBase > kMemoryBytes || count > kMemoryBytes - (va - kBase)) return false;
-  std::copy_n(bytes, count, memory_.begin() + static_cast<std::ptrdiff_t>(va - kBase));
+  std::copy_n(bytes, count, memory_.get() + (va - kBase));
   return true;
 }
 bool RefHost::signal(std::uint16_t sem, std::uint32_t amount) {
@@ -212,9 +211,11 @@ bool RefHost::signal(std::uint16_t sem, std::uint32_t amount) {
   look();
   return true;
 }
-void RefHost::wait(std::uint16_t sem, std::uint32_t value, std::uint64_t id) {
+wire::Err RefHost::wait(std::uint16_t sem, std::uint32_t value, std::uint64_t id) {
+  if (sem >= sems_.size()) return wire::Err::BAD_SEM;
   waits_.push_back({sem, value, id});
   look();
+  return wire::Err::OK;
 }
 void RefHost::look() {
   for (auto it = waits_.begin(); it != waits_.end();) {

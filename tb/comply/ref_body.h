@@ -2,6 +2,7 @@
 // The reference endpoint as a body, on links of fixed rate and latency: no simulator, no randomness.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ std::unique_ptr<Body> make_ref_body();
 class RefHost final : public ref::Env {
  public:
   static constexpr std::uint64_t kBase = 0x10'0000'0000;
+  static constexpr std::size_t kSems = 256;
 
   RefHost();
   bool read(std::uint64_t va, std::uint8_t* bytes, std::uint32_t count) override;
@@ -25,7 +27,8 @@ class RefHost final : public ref::Env {
   void completed(const ref::Completion& c) override;
 
   Result<Address> region(ref::Endpoint& endpoint, std::uint64_t bytes, std::uint8_t rights);
-  void wait(std::uint16_t sem, std::uint32_t value, std::uint64_t id);
+  /// Completes when the semaphore has reached `value`; BAD_SEM: there is none of that number.
+  wire::Err wait(std::uint16_t sem, std::uint32_t value, std::uint64_t id);
   std::vector<Completion> take_completions();
 
  private:
@@ -36,7 +39,10 @@ class RefHost final : public ref::Env {
   };
   void look();
 
-  std::vector<std::uint8_t> memory_;
+  struct Free {
+    void operator()(std::uint8_t* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::uint8_t[], Free> memory_;  // zeros that cost nothing until they are used
   std::uint64_t next_ = kBase;
   std::uint32_t next_key_ = 0x5eed0001;
   std::vector<std::uint64_t> sems_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "sw/weft/device.h"
 #include "tb/cluster.h"
@@ -58,6 +59,9 @@ class RtlBody final : public Body {
     if (setup.ports > tb::RtlNode::kPorts)
       return Status::error(
           fmt::format("rtl: ports = {}: expected at most {}", setup.ports, tb::RtlNode::kPorts));
+    constexpr std::uint32_t kMostConn = std::numeric_limits<std::uint16_t>::max();  // that the driver holds
+    if (offer.conn > kMostConn)
+      return Status::error(fmt::format("rtl: conn = {}: expected at most {}", offer.conn, kMostConn));
     device_.reset();
     tb::Scenario s;
     s.nodes = 2;
@@ -109,7 +113,7 @@ class RtlBody final : public Body {
 
   Result<Address> region(std::uint64_t bytes, std::uint8_t rights) override {
     const std::uint64_t at = heap_ + kAlign;
-    if (at + bytes + 2 * kAlign > base_ + (kMemoryMib << 20))
+    if (bytes > (kMemoryMib << 20) || at + bytes + 2 * kAlign > base_ + (kMemoryMib << 20))
       return Status::error(
           fmt::format("rtl: region of {} bytes: the node's memory has {} MiB", bytes, kMemoryMib));
     heap_ = (at + bytes + kAlign - 1) / kAlign * kAlign;
@@ -150,6 +154,9 @@ class RtlBody final : public Body {
     }
     e.sem = r.sem;
     e.value = r.value;
+    if (entries_ + wire::Wqe::kBytes > base_ + kHeap)
+      return Status::error(fmt::format("rtl: body post id {}: expected at most {} requests", r.id,
+                                       (kHeap - kEntries) / wire::Wqe::kBytes));
     std::uint8_t bytes[wire::Wqe::kBytes];
     e.pack(bytes);
     cluster_->hal(kBodyNode).mem_write(entries_, bytes, sizeof bytes);

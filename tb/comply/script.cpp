@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "sw/tools/place.h"
 #include "tb/comply/body.h"
 #include "tb/comply/fault.h"
 #include "weft_wire.h"
@@ -212,7 +213,7 @@ class Parser {
         if (a.key == "body_psn") script_.abilities |= kStartPsn;
       for (const Bounds& b : kSetupBounds)
         for (const Arg& a : script_.setup)
-          if (a.key == b.key) limit(b, a.value.lo);
+          if (a.key == b.key) limit(a.key, b, a.value.lo);
     } else {
       word_ = 0;
       return false;
@@ -420,17 +421,22 @@ class Parser {
         script_.abilities |= kFrames;
       if (key == "mac_error") script_.abilities |= kMac;
       out.push_back({key, value(kind, text)});
-      for (const Bounds& b : kBounds)
-        if (key == b.key && out.back().value.kind == Value::Kind::kNumber) limit(b, out.back().value.lo);
+      if (&keys == &kSetupKeys || &keys == &kRefuseKeys) continue;  // the whole record may be anything there
+      if (const Bounds* b = bounds_of(key)) {
+        const Value& v = out.back().value;
+        const bool range = v.kind == Value::Kind::kRange;
+        if (range || v.kind == Value::Kind::kNumber || v.kind == Value::Kind::kNot) limit(key, *b, v.lo);
+        if (range) limit(key, *b, v.hi);
+      }
     }
     return out;
   }
   // A number that stands in the script; what names hold shows when it runs.
-  void limit(const Bounds& b, const Expr& e) {
+  void limit(const std::string& key, const Bounds& b, const Expr& e) {
     if (e.terms.size() != 1 || e.terms[0].factors.size() != 1 || !e.terms[0].factors[0].literal) return;
     const std::uint64_t value = e.terms[0].factors[0].value;
     if (value < b.least || value > b.most)
-      bad(fmt::format("{} = {}: expected a number of {} to {}", b.key, value, b.least, b.most));
+      bad(fmt::format("{} = {}: expected a number of {} to {}", key, value, b.least, b.most));
   }
   tb::Ps time(const std::string& text) {
     tb::Ps t;
@@ -504,7 +510,7 @@ class Parser {
     } else if (w == "repeat") {
       s.what = Do::kRepeat;
       s.where = expression(take("how often"), false);
-      limit({"repeat", 0, kMostSteps}, s.where);
+      limit("repeat", {"repeat", 0, kMostSteps}, s.where);
       if (accept("as")) {
         s.word = define(take("a name"), Named::kNumber);
         names_.insert(s.word);
@@ -691,14 +697,14 @@ std::optional<std::pair<std::uint8_t, std::string>> block_key(const std::string&
   return std::pair{path, key.substr(dot + 1)};
 }
 
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (c >= ' ' && c <= '~')
-      out += c;
-    else
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  return out;
+const Bounds* bounds_of(const std::string& key) {
+  const auto block = block_key(key);
+  const Bounds* found = nullptr;
+  for (const Bounds& b : kBounds) {
+    if (block ? "pN." + block->second == b.key : key == b.key) return &b;
+    if (block && block->second == b.key) found = &b;
+  }
+  return found;
 }
 
 Result<Script> parse_script(const std::string& file, const std::string& text) {
@@ -706,11 +712,9 @@ Result<Script> parse_script(const std::string& file, const std::string& text) {
 }
 
 Result<Script> load_script(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file))
-    return Status::error(
-        fmt::format("{}: cannot be read: {}", file, in ? "it is a folder" : std::strerror(errno)));
-  return parse_script(file, {std::istreambuf_iterator<char>(in), {}});
+  auto text = tools::read_file(file);
+  if (!text.ok()) return text.status();
+  return parse_script(file, text.value());
 }
 
 }  // namespace weft::comply

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sw/ref/endpoint.h"
+#include "sw/tools/printable.h"
 #include "tb/sim/status.h"
 #include "tb/sim/time.h"
 
@@ -27,13 +28,54 @@ struct Bounds {
   const char* key;
   std::uint64_t least, most;
 };
+/// Every key of fewer than 64 bits but the clocks and counters that wrap by their nature (psn, base, ts,
+/// echo), and `len`, which is of a frame's or a memory's bytes or of a request.
+inline constexpr std::uint64_t kMost8 = 0xff, kMost16 = 0xffff, kMost24 = 0xffffff, kMost32 = 0xffffffff,
+                               kMost64 = ~std::uint64_t{0};
 inline constexpr Bounds kBounds[] = {
-    {"path", 0, 255},
+    {"path", 0, kMost8},
+    {"epoch", 0, kMost8},
+    {"incarnation", 0, kMost16},
+    {"conn", 0, kMost24},
+    {"port", 0, 7},
+    {"sport", 0, kMost16},
+    {"ecn", 0, 3},
+    {"stream", 0, kMost16},
+    {"rkey", 0, kMost32},
+    {"msg", 0, kMost16},
+    {"msg_len", 0, kMost32},
+    {"value", 0, kMost32},
+    {"sem", 0, kMost16},
+    {"more", 0, 1},
+    {"retx", 0, 1},
+    {"to_key", 0, kMost32},
+    {"local_key", 0, kMost32},
+    {"key", 0, kMost32},
+    {"ce_bytes", 0, kMost32},
+    {"pN.ce_bytes", 0, kMost24},
+    {"rx_bytes", 0, kMost32},
+    {"share", 0, kMost32},
+    {"credits", 0, kMost16},
+    {"imm", 0, kMost32},
+    {"bytes_in", 0, kMost32},
+    {"opcode", 0, kMost8},
+    {"pad", 0, 3},
+    {"tver", 0, 15},
+    {"version", 0, kMost8},
+    {"words", 0, 15},
+    {"blocks", 0, 15},
+    {"mac_error", 0, 1},
     {"copies", 0, kMostSteps},
     {"grow", 0, 65'535},
     {"cut", 0, 65'535},
     {"rights", 0, ref::kRemoteRead | ref::kRemoteWrite | ref::kRemoteAtomic}};
-inline constexpr Bounds kSetupBounds[] = {{"ports", 1, 8}, {"paths", 1, 256}};
+inline constexpr Bounds kSetupBounds[] = {
+    {"ports", 1, 8},      {"paths", 1, kMost8}, {"streams", 1, kMost16},
+    {"mtu", 1, kMost16},  {"distance", 0, 128}, {"incarnation", 0, kMost16},
+    {"conn", 0, kMost24}, {"line", 1, kMost32}, {"retries", 1, 255}};
+
+/// That of a key as it stands in a step, "p3.epoch" too; nothing: 64 bits, or one that wraps.
+const Bounds* bounds_of(const std::string& key);
 
 /// A sum of products of numbers and names: "body.psn+3", "r0+i*1024".
 struct Expr {
@@ -135,8 +177,5 @@ bool parse_time(const std::string& text, tb::Ps* out);
 
 /// A key that tells of a block, "p3.base": path 3, and "base". Nothing: another key.
 std::optional<std::pair<std::uint8_t, std::string>> block_key(const std::string& key);
-
-/// Text of a file for a message: what is no printable ASCII as \xHH.
-std::string printable(const std::string& text);
 
 }  // namespace weft::comply

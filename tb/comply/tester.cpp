@@ -5,104 +5,30 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <span>
 
-#include "sw/ref/packet.h"
 #include "tb/check/traffic.h"
+#include "tb/comply/frame_maker.h"
 
 namespace weft::comply {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x54464557;
-constexpr std::size_t kIp = 14, kBth = 42;
-constexpr std::uint64_t kMask24 = 0xffffff;
 constexpr std::size_t kShownFrames = 12;
 constexpr std::size_t kGuard = 64;  // bytes around a region that nothing may touch
 
-std::uint8_t pattern(std::uint64_t seed, std::uint64_t at) {
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15u + at;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return static_cast<std::uint8_t>(x ^ x >> 31);
-}
-
-std::string lower(std::string s) {
-  for (char& c : s) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return s;
-}
-
-template <class Enum>
-Enum by_name(const std::string& text) {
-  for (unsigned n = 0; n < 256; ++n)
-    if (const char* is = wire::name(static_cast<Enum>(n)); is != nullptr && text == is)
-      return static_cast<Enum>(n);
-  return static_cast<Enum>(0);  // the parser has looked
-}
-wire::Opcode opcode_by_name(const std::string& small) {
-  for (unsigned n = 0; n < 256; ++n)
-    if (const char* is = wire::name(static_cast<wire::Opcode>(n)); is != nullptr && small == lower(is))
-      return static_cast<wire::Opcode>(n);
-  return wire::Opcode::WRITE;  // "data": the parser has looked
-}
-std::string name_of(wire::Opcode op) {
-  const char* n = wire::name(op);
-  return n == nullptr ? fmt::format("opcode {:#x}", static_cast<unsigned>(op)) : lower(n);
-}
-
-std::string err_name(wire::Err e) {
-  const char* n = wire::name(e);
-  return n == nullptr ? fmt::format("error {}", static_cast<unsigned>(e)) : n;
-}
-std::string err_name(std::uint8_t e) {
-  return err_name(static_cast<wire::Err>(e));
-}
-
-// History bits, newest first, without the ones behind the last 0.
-std::string cut(std::string bits) {
-  bits.resize(bits.find_last_of('0') + 1);
-  return bits;
-}
-std::string hist_bits(std::span<const std::uint32_t> hist) {
-  std::string bits;
-  for (std::uint32_t word : hist)
-    for (int i = 31; i >= 0; --i) bits += (word >> i & 1) != 0 ? '1' : '0';
-  return cut(bits);
-}
-
-struct Failure {
-  int line;
-  std::string text;
-};
 struct Broken {  // in the line that runs
   std::string text;
 };
 
-struct Seen {  // a frame of the body
-  Ps time = 0;
-  std::uint32_t port = 0;
-  wire::Frame bytes;
-  wire::Parsed f;  // its payload points into bytes
-  wire::Opcode op{};
-};
-
-// The tester as a receiver, for `auto ack`: what a path with reorder distance 0 must say.
-struct RxPath {
-  std::uint32_t base = 0;
-  std::array<std::uint32_t, wire::kHistWords> hist{};
-  std::uint32_t ce_bytes = 0, rx_bytes = 0, echo = 0;
-  std::uint8_t epoch = 0;
-  bool open = false;
-};
-
-class Run {
+class Run : private FrameMaker {
  public:
   Run(Body& body, const Script& script, const TestOptions& options)
-      : body_(body), script_(script), options_(options) {}
+      : FrameMaker(body), script_(script), options_(options) {}
 
   Outcome go() {
     Outcome out;
@@ -126,69 +52,6 @@ class Run {
   }
 
  private:
-  // -- numbers
-  // ------------------------------------------------------------------------------------------------
-
-  std::uint64_t number(const Expr& e) const {
-    std::uint64_t sum = 0;
-    for (const Expr::Term& t : e.terms) {
-      std::uint64_t product = 1;
-      for (const Expr::Factor& f : t.factors) product *= f.literal ? f.value : variable(f.name);
-      sum = t.minus ? sum - product : sum + product;
-    }
-    return sum;
-  }
-  std::uint64_t variable(const std::string& name) const {
-    if (name == "now") return static_cast<std::uint64_t>(body_.now() / kNs);
-    const auto it = variables_.find(name);
-    if (it != variables_.end()) return it->second;
-    const std::size_t dot = name.find('.');
-    const auto frame = frames_.find(name.substr(0, dot));
-    if (dot != std::string::npos && frame != frames_.end()) {
-      if (const auto v = field(frame->second, name.substr(dot + 1))) return *v;
-      throw Failure{line_, fmt::format("{}: the frame has no such field", name)};
-    }
-    throw Failure{line_, fmt::format("{}: has no value here (its step was not run)", name)};
-  }
-  std::uint64_t number(const Statement& s, const char* key, std::uint64_t otherwise) const {
-    const Value* v = s.arg(key);
-    if (v == nullptr) return otherwise;
-    const std::uint64_t value = number(v->lo);
-    for (const Bounds& b : kBounds)
-      if (std::strcmp(key, b.key) == 0) within(b, value);
-    return value;
-  }
-  void within(const Bounds& b, std::uint64_t value) const {
-    if (value < b.least || value > b.most)
-      throw Failure{line_,
-                    fmt::format("{} = {}: expected a number of {} to {}", b.key, value, b.least, b.most)};
-  }
-  std::uint32_t psn(const Expr& e, std::uint64_t first) const {
-    return static_cast<std::uint32_t>((number(e) + (e.relative ? first : 0)) & kMask24);
-  }
-  std::string word(const Statement& s, const char* key, const char* otherwise) const {
-    const Value* v = s.arg(key);
-    return v == nullptr ? otherwise : v->text;
-  }
-
-  // -- what it costs
-  // -----------------------------------------------------------------------------------------
-
-  void spend(std::uint64_t steps) {
-    if (steps > kMostSteps - steps_)
-      throw Failure{line_, fmt::format("the script takes more than {} steps (statements, frames either way, "
-                                       "completions, microseconds)",
-                                       kMostSteps)};
-    steps_ += steps;
-  }
-  void hold(std::uint64_t bytes) {
-    if (bytes > kMostBytes - bytes_)
-      throw Failure{line_, fmt::format("the script takes more than {} MiB of frames, regions and memory "
-                                       "filled or checked",
-                                       kMostBytes >> 20)};
-    bytes_ += bytes;
-  }
-
   // -- set-up
   // ---------------------------------------------------------------------------------------------------
 
@@ -197,7 +60,7 @@ class Run {
       if (a.key != key) continue;
       const std::uint64_t value = number(a.value.lo);
       for (const Bounds& b : kSetupBounds)
-        if (a.key == b.key) within(b, value);
+        if (a.key == b.key) within(a.key, b, value);
       return value;
     }
     return otherwise;
@@ -377,8 +240,7 @@ class Run {
       case Do::kRecv: {
         const Value* at = s.arg("at");
         const auto r = body_.post_recv(static_cast<std::uint16_t>(number(s, "stream", 0)), number(s, "id", 0),
-                                       {at == nullptr ? 0 : number(at->lo), 0},
-                                       static_cast<std::uint32_t>(number(s, "len", 0)));
+                                       {at == nullptr ? 0 : number(at->lo), 0}, length(s, 0));
         if (!r.ok()) throw Broken{r.error()};
         gives(s, r.value());
         break;
@@ -417,8 +279,7 @@ class Run {
     r.id = number(s, "id", 0);
     r.local_va = number(s, "local", 0);
     r.local_rkey = static_cast<std::uint32_t>(number(s, "local_key", 0));
-    r.length = static_cast<std::uint32_t>(
-        number(s, "len", r.op == ref::WrOp::kFetchAdd || r.op == ref::WrOp::kCompareSwap ? 8 : 0));
+    r.length = length(s, r.op == ref::WrOp::kFetchAdd || r.op == ref::WrOp::kCompareSwap ? 8 : 0);
     r.remote_va = number(s, "to", 0);
     r.rkey = static_cast<std::uint32_t>(number(s, "key", 0));
     r.value = static_cast<std::uint32_t>(number(s, "value", 0));
@@ -428,13 +289,10 @@ class Run {
     return p;
   }
 
-  std::vector<std::uint8_t> bytes_of(const Value& v, std::uint64_t count) {
-    hold(count);
-    std::vector<std::uint8_t> b(count);
-    if (v.kind != Value::Kind::kPattern) return b;
-    const std::uint64_t seed = number(v.lo), at = number(v.hi);
-    for (std::uint64_t i = 0; i < count; ++i) b[i] = pattern(seed, at + i);
-    return b;
+  void send(const Statement& s) {
+    const auto [port, frame] = make(s);
+    const std::uint64_t copies = number(s, "copies", 1);
+    for (std::uint64_t i = 0; i < copies; ++i) out(port, frame, number(s, "mac_error", 0) != 0);
   }
   void fill(const Statement& s) {
     check(body_.write(number(s.where), bytes_of(*s.arg("bytes"), number(s, "len", 0))));
@@ -484,6 +342,9 @@ class Run {
     while (body_.now() < until) pump(until);
   }
   void out(std::uint32_t port, const wire::Frame& frame, bool mac_error) {
+    if (port >= setup_.ports)
+      throw Failure{line_, fmt::format("port = {}: expected one of the {} ports of the set-up (0 first)",
+                                       port, setup_.ports)};
     spend(1);
     hold(frame.size());
     note(fmt::format("{} --> {}", stamp(body_.now()), describe(frame)));
@@ -516,6 +377,9 @@ class Run {
     seen.bytes = std::move(e.frame);
     const wire::ParseResult r = wire::parse(seen.bytes, port);
     if (!r) throw Failure{line_, fmt::format("a frame of the body is malformed: {}", wire::name(*r.drop))};
+    if (e.port >= setup_.ports)
+      throw Failure{line_, fmt::format("a frame of path {}, expected of one of the {} ports",
+                                       r.frame.wth.path, setup_.ports)};
     seen.f = r.frame;
     seen.op = static_cast<wire::Opcode>(r.frame.bth.opcode);
     if (connected_ && seen.f.bth.dqpn != offer_.conn)
@@ -528,7 +392,8 @@ class Run {
       throw Failure{line_,
                     fmt::format("a payload of {} bytes, the MTU is {}", seen.f.payload.size(), setup_.mtu)};
     if (seen.f.layout == wire::Layout::ACK) look_at_blocks(seen);
-    if (auto_ack_) acknowledge(seen);
+    if (auto_ack_)
+      if (const auto ack = acknowledge(seen)) out(seen.port, *ack, false);
     const auto c = klass(seen.op);
     queue_[c].push_back(std::move(seen));
   }
@@ -559,298 +424,8 @@ class Run {
     }
   }
 
-  void acknowledge(const Seen& s) {
-    const Klass k = klass(s.op);
-    if ((k != kData && k != kProbe) || (auto_path_ && *auto_path_ != s.f.wth.path)) return;
-    RxPath& p = rx_[s.f.wth.path];
-    if (!p.open || (s.f.wth.epoch != p.epoch)) {
-      p = RxPath{};
-      p.open = true;
-      p.epoch = s.f.wth.epoch;
-      p.base = p.epoch == 0 ? hello_.psn : 0;
-      p.hist.fill(0xffffffff);
-    }
-    const auto ahead = static_cast<std::int32_t>((s.f.bth.psn - p.base) << 8) >> 8;
-    if (ahead >= 0) {
-      // Holes are settled as lost the moment they show.
-      for (std::int32_t i = 0; i <= ahead; ++i) {
-        for (std::size_t w = wire::kHistWords - 1; w > 0; --w)
-          p.hist[w] = p.hist[w] >> 1 | p.hist[w - 1] << 31;
-        p.hist[0] = p.hist[0] >> 1 | (i == ahead ? 1u << 31 : 0);
-      }
-      p.base = (s.f.bth.psn + 1) & kMask24;
-      if (k == kData) {
-        const auto bytes = static_cast<std::uint32_t>(s.f.payload.size()) + wire::kWinOverhead;
-        p.rx_bytes += bytes;
-        if (s.f.ipv4.ecn == wire::kEcnCe) p.ce_bytes += bytes;
-      }
-      p.echo = s.f.wth.timestamp;
-    }
-    wire::Wah wah{};
-    wah.hist_words = static_cast<std::uint8_t>((hist_bits(p.hist).size() + 31) / 32);
-    wah.base = p.base;
-    wah.ce_bytes = p.ce_bytes;
-    wah.rx_bytes = p.rx_bytes;
-    wah.echo = p.echo;
-    wah.share = line_share();
-    wah.credits = auto_credits_;
-    const wire::Wth wth{s.f.wth.path, s.f.wth.epoch, hello_.incarnation, 0};
-    wire::Route route = route_of(s.port, 0);
-    out(s.port,
-        wire::build_ack(route, wire::make_bth(wire::Opcode::ACK, hello_.conn, s.f.wdh.stream), wth, wah,
-                        p.hist),
-        false);
-  }
-  std::uint32_t line_share() const {
-    return static_cast<std::uint32_t>(std::uint64_t{offer_.line} * 65536 / 8000);
-  }
-
-  static wire::Route route_of(std::uint32_t port, std::uint8_t ecn) {
-    wire::Route r;
-    r.smac = tb::node_mac(kTesterNode, port);
-    r.dmac = tb::node_mac(kBodyNode, port);
-    r.sip = tb::node_ip(kTesterNode, port);
-    r.dip = tb::node_ip(kBodyNode, port);
-    r.sport = 0xd000;
-    r.ecn = ecn;
-    return r;
-  }
-
-  void send(const Statement& s) {
-    const wire::Opcode op = opcode_by_name(s.word);
-    const wire::Layout layout = *wire::layout_of(static_cast<std::uint8_t>(op));
-    const auto path = static_cast<std::uint8_t>(number(s, "path", 0));
-    const auto port = static_cast<std::uint32_t>(number(s, "port", path / body_.stride(setup_)));
-    wire::Route route = route_of(
-        port, static_cast<std::uint8_t>(number(s, "ecn", layout == wire::Layout::ACK ? 0 : wire::kEcnEct0)));
-    route.sport = static_cast<std::uint16_t>(number(s, "sport", route.sport + path));
-    const auto epoch = static_cast<std::uint8_t>(number(s, "epoch", 0));
-    const wire::Wth wth{
-        path, epoch, static_cast<std::uint16_t>(number(s, "incarnation", hello_.incarnation)),
-        static_cast<std::uint32_t>(number(s, "ts", static_cast<std::uint64_t>(body_.now() / kNs)))};
-    wire::Bth bth = wire::make_bth(op, static_cast<std::uint32_t>(number(s, "conn", hello_.conn)), 0);
-    if (const Value* v = s.arg("psn")) bth.psn = psn(v->lo, offer_.psn);
-    wire::Frame f;
-    if (layout == wire::Layout::DATA) {
-      wire::Wdh wdh{};
-      wdh.more = number(s, "more", 0) != 0;
-      wdh.retx = number(s, "retx", 0) != 0;
-      wdh.stream = static_cast<std::uint16_t>(number(s, "stream", 0));
-      wdh.va = number(s, "va", 0);
-      wdh.rkey = static_cast<std::uint32_t>(number(s, "rkey", 0));
-      wdh.msg_no = static_cast<std::uint16_t>(number(s, "msg", 0));
-      wdh.sem = static_cast<std::uint16_t>(number(s, "sem", 0));
-      wdh.value = static_cast<std::uint32_t>(number(s, "value", 0));
-      std::vector<std::uint8_t> payload = payload_of(s, op);
-      wdh.msg_len = static_cast<std::uint32_t>(
-          number(s, "msg_len", op == wire::Opcode::READ ? number(s, "len", 0) : payload.size()));
-      f = wire::build_data(route, bth, wth, wdh, payload);
-    } else if (layout == wire::Layout::ACK) {
-      wire::Wah wah{};
-      std::array<std::uint32_t, wire::kHistWords> hist;
-      hist.fill(0xffffffff);
-      const std::string bits = word(s, "hist", "");
-      for (std::size_t i = 0; i < bits.size(); ++i)
-        if (bits[i] == '0') hist[i / 32] &= ~(1u << (31 - i % 32));
-      wah.hist_words = static_cast<std::uint8_t>((bits.size() + 31) / 32);
-      wah.base = psn(s.arg("base")->lo, epoch == 0 ? hello_.psn : 0);
-      wah.ce_bytes = static_cast<std::uint32_t>(number(s, "ce_bytes", 0));
-      wah.rx_bytes = static_cast<std::uint32_t>(number(s, "rx_bytes", 0));
-      wah.echo = static_cast<std::uint32_t>(number(s, "echo", 0));
-      wah.share = static_cast<std::uint32_t>(number(s, "share", line_share()));
-      wah.credits = static_cast<std::uint16_t>(number(s, "credits", 0));
-      wah.status = static_cast<std::uint8_t>(by_name<wire::Err>(word(s, "status", "OK")));
-      bth.psn = static_cast<std::uint32_t>(number(s, "stream", 0));
-      f.resize(wire::kMaxAckFrameBytes);
-      f.resize(wire::write_ack(f.data(), route, bth, wth, wah, hist, blocks_of(s)));
-    } else {
-      f = wire::build_probe(route, bth, wth);
-    }
-    spoil(s, layout, f);
-    const std::uint64_t copies = number(s, "copies", 1);
-    for (std::uint64_t i = 0; i < copies; ++i) out(port, f, number(s, "mac_error", 0) != 0);
-  }
-
-  // Blocks in the order in which the script names them.
-  std::vector<wire::Wab> blocks_of(const Statement& s) const {
-    std::vector<wire::Wab> out;
-    for (const Arg& a : s.args) {
-      const auto key = block_key(a.key);
-      if (!key || key->second != "base") continue;
-      const std::string of = fmt::format("p{}.", key->first);
-      wire::Wab b{};
-      b.path = static_cast<std::uint8_t>(number(s, (of + "path").c_str(), key->first));
-      b.epoch = static_cast<std::uint8_t>(number(s, (of + "epoch").c_str(), 0));
-      b.base = psn(a.value.lo, b.epoch == 0 ? hello_.psn : 0);
-      b.ce_bytes = static_cast<std::uint32_t>(number(s, (of + "ce_bytes").c_str(), 0) & kMask24);
-      b.hist = ~0u;
-      const std::string bits = word(s, (of + "hist").c_str(), "");
-      for (std::size_t i = 0; i < bits.size(); ++i)
-        if (bits[i] == '0') b.hist &= ~(1u << (31 - i));
-      out.push_back(b);
-    }
-    return out;
-  }
-
-  std::vector<std::uint8_t> payload_of(const Statement& s, wire::Opcode op) {
-    if (op == wire::Opcode::READ) {
-      wire::ReadRequest r{};
-      r.va = number(s, "to", 0);
-      r.rkey = static_cast<std::uint32_t>(number(s, "to_key", 0));
-      std::vector<std::uint8_t> b(wire::ReadRequest::kBytes);
-      r.pack(b.data());
-      return b;
-    }
-    if (op == wire::Opcode::FETCH_ADD || op == wire::Opcode::COMPARE_SWAP) {
-      wire::AtomicRequest r{};
-      r.va = number(s, "to", 0);
-      r.rkey = static_cast<std::uint32_t>(number(s, "to_key", 0));
-      r.operand = number(s, "operand", 0);
-      r.compare = number(s, "compare", 0);
-      std::vector<std::uint8_t> b(wire::AtomicRequest::kBytes);
-      r.pack(b.data());
-      return b;
-    }
-    const std::uint64_t bytes = number(s, "len", 0);
-    const Value* v = s.arg("bytes");
-    return bytes_of(v == nullptr ? Value{} : *v, bytes);
-  }
-
-  // Makes a frame wrong. Unless the script says seal=no the checksums are right again afterwards, so that
-  // only the one thing is wrong.
-  void spoil(const Statement& s, wire::Layout layout, wire::Frame& f) const {
-    bool changed = false;
-    if (const Value* v = s.arg("opcode")) f[kBth] = static_cast<std::uint8_t>(number(v->lo)), changed = true;
-    if (const Value* v = s.arg("pad")) {
-      f[kBth + 1] = static_cast<std::uint8_t>((f[kBth + 1] & ~0x30u) | (number(v->lo) & 3) << 4);
-      changed = true;
-    }
-    if (const Value* v = s.arg("tver")) {
-      f[kBth + 1] = static_cast<std::uint8_t>((f[kBth + 1] & 0xf0u) | (number(v->lo) & 15));
-      changed = true;
-    }
-    if (const Value* v = s.arg("version")) {
-      f[layout == wire::Layout::DATA ? wire::kHdrProbeBytes + 1 : wire::kHdrAckBytes - 1] =
-          static_cast<std::uint8_t>(number(v->lo));
-      changed = true;
-    }
-    if (const Value* v = s.arg("words")) {
-      f[wire::kHdrProbeBytes] =
-          static_cast<std::uint8_t>((f[wire::kHdrProbeBytes] & 0x0fu) | (number(v->lo) & 15) << 4);
-      changed = true;
-    }
-    if (const Value* v = s.arg("blocks")) {
-      f[wire::kHdrProbeBytes] =
-          static_cast<std::uint8_t>((f[wire::kHdrProbeBytes] & 0xf0u) | (number(v->lo) & 15));
-      changed = true;
-    }
-    if (const Value* v = s.arg("set")) {
-      const std::size_t colon = v->text.find(':');
-      const std::size_t at = std::stoul(v->text.substr(0, colon));
-      const std::size_t bytes = (v->text.size() - colon - 1) / 2;
-      if (at + bytes > f.size())
-        throw Failure{s.line, fmt::format("set = {}: the frame has {} bytes", v->text, f.size())};
-      for (std::size_t i = 0; i < bytes; ++i)
-        f[at + i] = static_cast<std::uint8_t>(std::stoul(v->text.substr(colon + 1 + 2 * i, 2), nullptr, 16));
-      changed = true;
-    }
-    if (changed && word(s, "seal", "yes") == "yes") wire::reseal(f);
-    f.resize(f.size() - std::min<std::size_t>(f.size(), number(s, "cut", 0)));
-    f.resize(f.size() + number(s, "grow", 0));
-    const std::string corrupt = word(s, "corrupt", "");
-    if (corrupt == "icrc") f.back() ^= 1;
-    if (corrupt == "payload") f[wire::kHdrDataBytes] ^= 1;
-    if (corrupt == "ip") f[kIp + 10] ^= 1;
-  }
-
   // -- what is expected
   // -----------------------------------------------------------------------------------------
-
-  // What an ack tells of a path, as its own or in a block.
-  struct Told {
-    std::uint8_t epoch;
-    std::uint32_t base, ce_bytes;
-    std::string hist;
-  };
-  static std::optional<Told> told(const Seen& s, std::uint8_t path) {
-    if (path == s.f.wth.path)
-      return Told{s.f.wth.epoch, s.f.wah.base, static_cast<std::uint32_t>(s.f.wah.ce_bytes & kMask24),
-                  hist_bits(s.f.hist)};
-    for (unsigned i = 0; i < s.f.wah.blocks; ++i)
-      if (const wire::Wab& b = s.f.blocks[i]; b.path == path)
-        return Told{b.epoch, b.base, b.ce_bytes, hist_bits({&b.hist, 1})};
-    return std::nullopt;
-  }
-
-  std::optional<std::uint64_t> field(const Seen& s, const std::string& key) const {
-    const wire::Parsed& f = s.f;
-    if (key == "path") return f.wth.path;
-    if (key == "epoch") return f.wth.epoch;
-    if (key == "incarnation") return f.wth.incarnation;
-    if (key == "ts") return f.wth.timestamp;
-    if (key == "conn") return f.bth.dqpn;
-    if (key == "port") return s.port;
-    if (key == "sport") return f.udp.sport;
-    if (key == "ecn") return f.ipv4.ecn;
-    if (f.layout == wire::Layout::ACK) {
-      if (key == "base") return f.wah.base;
-      if (key == "words") return f.wah.hist_words;
-      if (key == "blocks") return f.wah.blocks;
-      if (const auto of = block_key(key)) {
-        const auto path = told(s, of->first);
-        if (!path) return std::nullopt;
-        if (of->second == "base") return path->base;
-        if (of->second == "epoch") return path->epoch;
-        if (of->second == "ce_bytes") return path->ce_bytes;
-      }
-      if (key == "ce_bytes") return f.wah.ce_bytes;
-      if (key == "rx_bytes") return f.wah.rx_bytes;
-      if (key == "echo") return f.wah.echo;
-      if (key == "share") return f.wah.share;
-      if (key == "credits") return f.wah.credits;
-      if (key == "stream") return f.bth.psn;
-      return std::nullopt;
-    }
-    if (key == "psn") return f.bth.psn;
-    if (f.layout != wire::Layout::DATA) return std::nullopt;
-    if (key == "stream") return f.wdh.stream;
-    if (key == "va") return f.wdh.va;
-    if (key == "rkey") return f.wdh.rkey;
-    if (key == "msg") return f.wdh.msg_no;
-    if (key == "msg_len") return f.wdh.msg_len;
-    if (key == "value") return f.wdh.value;
-    if (key == "sem") return f.wdh.sem;
-    if (key == "more") return f.wdh.more;
-    if (key == "retx") return f.wdh.retx;
-    if (key == "len") return f.payload.size();
-    const wire::Opcode op = s.op;
-    if (op == wire::Opcode::READ && f.payload.size() == wire::ReadRequest::kBytes) {
-      const auto r = wire::ReadRequest::unpack(f.payload.data());
-      if (key == "to") return r.va;
-      if (key == "to_key") return r.rkey;
-    }
-    if ((op == wire::Opcode::FETCH_ADD || op == wire::Opcode::COMPARE_SWAP) &&
-        f.payload.size() == wire::AtomicRequest::kBytes) {
-      const auto r = wire::AtomicRequest::unpack(f.payload.data());
-      if (key == "to") return r.va;
-      if (key == "to_key") return r.rkey;
-      if (key == "operand") return r.operand;
-      if (key == "compare") return r.compare;
-    }
-    return std::nullopt;
-  }
-  static std::uint64_t width(const std::string& name) {
-    const auto block = block_key(name);
-    const std::string& key = block ? block->second : name;
-    if (block && key == "ce_bytes") return kMask24;
-    if (key == "psn" || key == "base" || key == "conn") return kMask24;
-    if (key == "path" || key == "epoch") return 0xff;
-    if (key == "incarnation" || key == "msg" || key == "credits" || key == "stream" || key == "sem" ||
-        key == "sport")
-      return 0xffff;
-    if (key == "va" || key == "to" || key == "operand" || key == "compare") return ~std::uint64_t{0};
-    return 0xffffffff;
-  }
 
   // Empty: the frame is what the statement says; else the first thing that is not.
   std::string differs(const Statement& s, const Seen& seen) {
@@ -892,7 +467,11 @@ class Run {
     // A body counts its PSNs from its own first, and acks count the tester's.
     const auto of = block_key(a.key);
     const std::uint64_t first = a.key == "base" || of ? offer_.psn : hello_.psn;
-    const auto value = [&](const Expr& e) { return (number(e) + (e.relative ? first : 0)) & mask; };
+    const auto value = [&](const Expr& e) {
+      const std::uint64_t v = number(e) + (e.relative ? first : 0);
+      if (const Bounds* b = bounds_of(a.key)) within(a.key, *b, v);
+      return v & mask;
+    };
     const auto got = field(seen, a.key);
     if (!got) return of ? fmt::format("it tells nothing of path {}", of->first) : "it has no " + a.key;
     const std::uint64_t lo = value(a.value.lo);
@@ -1076,8 +655,11 @@ class Run {
     wire::Hello h = offer_;
     const auto set = [&](const char* key, auto& member) {
       using Member = std::remove_reference_t<decltype(member)>;
-      if (const Value* v = s.arg(key); v != nullptr && v->kind != Value::Kind::kWord)
-        member = static_cast<Member>(number(v->lo));
+      const Value* v = s.arg(key);
+      if (v == nullptr || v->kind == Value::Kind::kWord) return;
+      const std::uint64_t value = number(v->lo);
+      within(key, {key, 0, std::numeric_limits<Member>::max()}, value);
+      member = static_cast<Member>(value);
     };
     set("magic", h.magic);
     set("version", h.version);
@@ -1123,57 +705,21 @@ class Run {
     std::uint64_t va, bytes;
   };
 
-  Body& body_;
   const Script& script_;
   const TestOptions& options_;
-  BodySetup setup_;
-  wire::Hello offer_, hello_;
   bool connected_ = false;
   Ps start_ = 0;
-  int line_ = 1;
-  std::uint64_t steps_ = 0, bytes_ = 0;
   Ps spent_to_ = 0;  // of the body's time
-  std::map<std::string, std::uint64_t> variables_;
-  std::map<std::string, Seen> frames_;
   std::array<std::deque<Seen>, kKlasses> queue_;
   std::deque<Event> completions_;
   std::vector<std::uint64_t> counted_;
   std::vector<Placed> placed_;
-  std::map<std::uint8_t, RxPath> rx_;
   bool auto_ack_ = false, ignore_data_ = false, ignore_completions_ = false;
-  std::uint16_t auto_credits_ = 0;
-  std::optional<std::uint64_t> auto_path_;  // nothing: all
   std::deque<std::string> shown_;
   std::vector<std::string> log_;
 };
 
 }  // namespace
-
-std::string describe(wire::Bytes frame) {
-  wire::RxPort any;
-  any.whole_protocol = true;
-  const wire::ParseResult r = wire::parse(frame, any);
-  const wire::Parsed& f = r.frame;
-  if (!r) return fmt::format("{} bytes, malformed: {}", frame.size(), wire::name(*r.drop));
-  std::string text = fmt::format("{} path {} epoch {}", name_of(static_cast<wire::Opcode>(f.bth.opcode)),
-                                 f.wth.path, f.wth.epoch);
-  if (f.layout == wire::Layout::ACK) {
-    text += fmt::format(" base {:#x} hist '{}' rx {} ce {} echo {} credits {} status {}", f.wah.base,
-                        hist_bits(f.hist), f.wah.rx_bytes, f.wah.ce_bytes, f.wah.echo, f.wah.credits,
-                        err_name(f.wah.status));
-    for (unsigned i = 0; i < f.wah.blocks; ++i)
-      text += fmt::format(" p{} epoch {} base {:#x} hist '{}' ce {}", f.blocks[i].path, f.blocks[i].epoch,
-                          f.blocks[i].base, hist_bits({&f.blocks[i].hist, 1}), f.blocks[i].ce_bytes);
-  } else {
-    text += fmt::format(" psn {:#x} ts {}", f.bth.psn, f.wth.timestamp);
-    if (f.layout == wire::Layout::DATA)
-      text +=
-          fmt::format(" stream {} msg {} va {:#x} len {} of {}{}{}", f.wdh.stream, f.wdh.msg_no, f.wdh.va,
-                      f.payload.size(), f.wdh.msg_len, f.wdh.more ? " more" : "", f.wdh.retx ? " retx" : "");
-  }
-  if (f.ipv4.ecn == wire::kEcnCe) text += " CE";
-  return text;
-}
 
 Outcome run_script(Body& body, const Script& script, const TestOptions& options) {
   static const std::pair<std::uint32_t, const char*> kAbilities[] = {

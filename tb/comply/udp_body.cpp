@@ -18,31 +18,19 @@
 #include <deque>
 #include <map>
 
-#include "sw/ref/packet.h"
-#include "tb/check/traffic.h"
-#include "tb/comply/ref_body.h"
+#include "tb/comply/datagram.h"
+#include "tb/comply/script.h"
+#include "tb/comply/server.h"
 
 namespace weft::comply {
 namespace {
 
-constexpr std::size_t kBth = 42;  // Ethernet, IPv4 and UDP headers in front of it
-constexpr std::size_t kMaxText = 8192;
 constexpr std::uint32_t kTold = kControl | kCounters | kState | kJointAcks;  // abilities in lines of text
 constexpr Ps kAnswer = 500 * kUs;                                            // half a second of the wall
 
 Ps wall_now() {
   const auto t = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t).count() * kNs / kUdpTimeScale;
-}
-
-// CRC over eight ff and the packet, whose last four bytes it is compared with or put into.
-std::uint32_t short_icrc(wire::Bytes packet) {
-  constexpr std::uint32_t kAfterEightOnes = 0xdebb20e3;
-  std::array<std::uint8_t, 5> head;
-  std::copy_n(packet.begin(), head.size(), head.begin());
-  head[4] = 0xff;
-  return ~wire::crc32_update(wire::crc32_update(kAfterEightOnes, head),
-                             packet.subspan(5, packet.size() - 5 - wire::kIcrcBytes));
 }
 
 class Socket {
@@ -63,11 +51,6 @@ class Socket {
     // A datagram that does not leave is a lost one.
     (void)::sendto(fd_, bytes, count, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
-  struct Datagram {
-    sockaddr_in from{};
-    std::vector<std::uint8_t> bytes;
-    int tos = 0;
-  };
   // Waits until `until` at most.
   bool receive(Ps until, Datagram* out) const {
     const Ps wait = std::max<Ps>(until - wall_now(), 0);
@@ -98,78 +81,6 @@ class Socket {
   int fd_;
 };
 
-// A frame as the wire has it: what the other end left out is put in front.
-wire::Frame whole_frame(const Socket::Datagram& d, std::uint32_t from, std::uint32_t to, std::uint32_t port) {
-  const wire::Route route{tb::node_mac(from, port),
-                          tb::node_mac(to, port),
-                          tb::node_ip(from, port),
-                          tb::node_ip(to, port),
-                          0,
-                          static_cast<std::uint8_t>(d.tos & 3)};
-  wire::Frame f = wire::build_probe(route, {}, {});
-  const std::uint32_t wrong =
-      short_icrc(d.bytes) ^
-      static_cast<std::uint32_t>(wire::detail::get_le<4>(d.bytes.data() + d.bytes.size() - 4));
-  f.resize(kBth + d.bytes.size());
-  std::copy(d.bytes.begin(), d.bytes.end(), f.begin() + kBth);
-  wire::detail::put_be<2>(f.data() + 16, f.size() - 14);
-  wire::detail::put_be<2>(f.data() + 38, f.size() - 34);
-  wire::reseal(f);
-  if (wrong != 0) f.back() ^= 1;
-  return f;
-}
-std::vector<std::uint8_t> without_headers(wire::Bytes frame) {
-  std::vector<std::uint8_t> d(frame.begin() + kBth, frame.end());
-  const std::size_t covered = frame.size() - wire::kIcrcBytes;
-  const bool good = wire::detail::get_le<4>(frame.data() + covered) == wire::icrc(frame.first(covered));
-  wire::detail::put_le<4>(d.data() + d.size() - wire::kIcrcBytes, short_icrc(d) ^ (good ? 0 : 1));
-  return d;
-}
-
-// "word key=number key=text ..."
-struct Line {
-  std::string word;
-  std::map<std::string, std::string> args;
-  std::uint64_t number(const char* key, std::uint64_t otherwise = 0) const {
-    const auto it = args.find(key);
-    if (it == args.end()) return otherwise;
-    std::uint64_t v = 0;
-    std::from_chars(it->second.data(), it->second.data() + it->second.size(), v);
-    return v;
-  }
-  std::string text(const char* key) const {
-    const auto it = args.find(key);
-    return it == args.end() ? "" : it->second;
-  }
-};
-Line read_line(const std::vector<std::uint8_t>& bytes) {
-  Line l;
-  std::size_t i = 0;
-  while (i < bytes.size()) {
-    std::string w;
-    while (i < bytes.size() && bytes[i] > ' ') w += static_cast<char>(bytes[i++]);
-    while (i < bytes.size() && bytes[i] <= ' ') ++i;
-    const std::size_t equals = w.find('=');
-    if (equals == std::string::npos)
-      l.word += (l.word.empty() ? "" : " ") + w;
-    else
-      l.args[w.substr(0, equals)] = w.substr(equals + 1);
-  }
-  return l;
-}
-std::string hex(const std::vector<std::uint8_t>& bytes) {
-  std::string s;
-  for (std::uint8_t b : bytes) s += fmt::format("{:02x}", b);
-  return s;
-}
-std::vector<std::uint8_t> unhex(const std::string& s) {
-  std::vector<std::uint8_t> b(s.size() / 2);
-  for (std::size_t i = 0; i < b.size(); ++i)
-    std::from_chars(s.data() + 2 * i, s.data() + 2 * i + 2, b[i], 16);
-  return b;
-}
-constexpr std::size_t kChunk = 2048;  // bytes of memory in a line
-
 class UdpBody final : public Body {
  public:
   UdpBody(std::string where, const sockaddr_in& peer) : where_(std::move(where)), peer_(peer) {}
@@ -188,7 +99,9 @@ class UdpBody final : public Body {
     const auto text = ask("weft-comply 1");
     if (text) {
       control_ = true;
-      abilities_ = static_cast<std::uint32_t>(text->number("abilities", kControl)) & kTold;
+      const auto told = text->number("abilities", ~std::uint32_t{0}, kControl);
+      if (!told) return odd("weft-comply 1", *text);
+      abilities_ = static_cast<std::uint32_t>(*told) & kTold;
     }
     auto answer = hello(offer);
     if (!answer.ok()) return answer.status();
@@ -201,45 +114,45 @@ class UdpBody final : public Body {
 
   Result<wire::Hello> open(const BodySetup& s, const wire::Hello& offer) override {
     paths_ = s.paths;
-    if (control_ &&
-        !ask(fmt::format(
-            "begin ports={} paths={} streams={} mtu={} distance={} rtt_init={} probe_min={} give_up={} "
-            "packet_life={}",
-            s.ports, s.paths, s.streams, s.mtu, s.distance, s.rtt_init, s.probe_min, s.give_up,
-            s.packet_life)))
-      return gone("begin");
+    if (control_)
+      if (Status told = done(fmt::format(
+              "begin ports={} paths={} streams={} mtu={} distance={} rtt_init={} probe_min={} give_up={} "
+              "packet_life={}",
+              s.ports, s.paths, s.streams, s.mtu, s.distance, s.rtt_init, s.probe_min, s.give_up,
+              s.packet_life));
+          !told.ok())
+        return told;
     events_.clear();
     return hello(offer);
   }
 
   Ps now() const override { return wall_now(); }
   void send(std::uint32_t, wire::Bytes frame, bool) override {
-    if (frame.size() < kBth + 9) return;
-    const std::vector<std::uint8_t> d = without_headers(frame);
-    socket_.send(peer_, d.data(), d.size(), frame[15] & 3);
+    if (const auto d = without_headers(frame)) socket_.send(peer_, d->data(), d->size(), frame[15] & 3);
   }
   Status run(Ps until, std::vector<Event>& out) override {
     take(out);
-    while (out.empty() && wall_now() < until) {
-      Socket::Datagram d;
+    while (out.empty() && wrong_.ok() && wall_now() < until) {
+      Datagram d;
       if (socket_.receive(until, &d)) came(d);
       take(out);
     }
-    return {};
+    return std::exchange(wrong_, Status());
   }
 
   Result<Address> region(std::uint64_t bytes, std::uint8_t rights) override {
-    const auto a = ask(fmt::format("region len={} rights={}", bytes, rights));
-    if (!a) return gone("region");
-    if (a->args.count("va") == 0) return Status::error(fmt::format("{}: region: {}", where_, a->word));
-    return Address{a->number("va"), static_cast<std::uint32_t>(a->number("rkey"))};
+    const auto a = answer(fmt::format("region len={} rights={}", bytes, rights));
+    if (!a.ok()) return a.status();
+    const auto va = a.value().number("va", kMost64), rkey = a.value().number("rkey", kMost32);
+    if (!va || !rkey || a.value().args.count("va") == 0) return odd("region", a.value());
+    return Address{*va, static_cast<std::uint32_t>(*rkey)};
   }
   Status write(std::uint64_t va, const std::vector<std::uint8_t>& bytes) override {
     for (std::size_t at = 0; at < bytes.size(); at += kChunk) {
       const std::vector<std::uint8_t> some(
           bytes.begin() + static_cast<std::ptrdiff_t>(at),
           bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at + kChunk, bytes.size())));
-      if (!ask(fmt::format("fill va={} hex={}", va + at, hex(some)))) return gone("fill");
+      if (Status s = done(fmt::format("fill va={} hex={}", va + at, hex(some))); !s.ok()) return s;
     }
     return {};
   }
@@ -247,12 +160,13 @@ class UdpBody final : public Body {
     std::vector<std::uint8_t> bytes;
     while (bytes.size() < count) {
       const std::size_t some = std::min(kChunk, count - bytes.size());
-      const auto a = ask(fmt::format("show va={} len={}", va + bytes.size(), some));
-      if (!a) return gone("show");
-      const auto got = unhex(a->text("hex"));
-      if (got.size() != some)
-        return Status::error(fmt::format("{}: show: {} bytes, expected {}", where_, got.size(), some));
-      bytes.insert(bytes.end(), got.begin(), got.end());
+      const auto a = answer(fmt::format("show va={} len={}", va + bytes.size(), some));
+      if (!a.ok()) return a.status();
+      const auto got = unhex(a.value().text("hex"));
+      if (!got || got->size() != some)
+        return Status::error(
+            fmt::format("{}: show: {} bytes, expected {}", where_, got ? got->size() : 0, some));
+      bytes.insert(bytes.end(), got->begin(), got->end());
     }
     return bytes;
   }
@@ -270,52 +184,71 @@ class UdpBody final : public Body {
                               std::uint32_t bytes) override {
     return answered(fmt::format("recv stream={} id={} va={} len={}", stream, id, at.va, bytes));
   }
-  Status close() override { return ask("close") ? Status() : gone("close"); }
-  Status change_sport(std::uint32_t path) override {
-    return ask(fmt::format("sport path={}", path)) ? Status() : gone("sport");
-  }
+  Status close() override { return done("close"); }
+  Status change_sport(std::uint32_t path) override { return done(fmt::format("sport path={}", path)); }
   Result<std::vector<std::uint64_t>> drops() override {
-    const auto a = ask("drops");
-    if (!a) return gone("drops");
+    const auto a = answer("drops");
+    if (!a.ok()) return a.status();
     std::vector<std::uint64_t> out(wire::kDropCount);
-    for (unsigned i = 0; i < out.size(); ++i) out[i] = a->number(wire::name(static_cast<wire::Drop>(i)));
+    for (unsigned i = 0; i < out.size(); ++i) {
+      const auto n = a.value().number(wire::name(static_cast<wire::Drop>(i)), kMost64);
+      if (!n) return odd("drops", a.value());
+      out[i] = *n;
+    }
     return out;
   }
   Result<std::string> path_state(std::uint32_t path) override {
-    const auto a = ask(fmt::format("state path={}", path));
-    if (!a) return gone("state");
-    return a->text("is");
+    const auto a = answer(fmt::format("state path={}", path));
+    if (!a.ok()) return a.status();
+    return printable(a.value().text("is"));
   }
 
  private:
-  Status gone(const char* what) const {
+  Status gone(const std::string& what) const {
     return Status::error(fmt::format("{}: no answer to '{}'", where_, what));
+  }
+  /// An answer that is none of what may be answered.
+  Status odd(const std::string& what, const Line& answer) const {
+    std::string text = answer.word;
+    for (const auto& [key, value] : answer.args)
+      if (key != "seq") text += fmt::format(" {}={}", key, value);
+    return Status::error(fmt::format("{}: '{}' is answered with '{}'", where_, what, printable(text)));
   }
   void take(std::vector<Event>& out) {
     for (Event& e : events_) out.push_back(std::move(e));
     events_.clear();
   }
-  void came(const Socket::Datagram& d) {
+  void came(const Datagram& d) {
+    if (!same_end(d.from, peer_)) return;  // whoever that is, it is not the body
     Event e;
     e.time = wall_now();
-    if (d.bytes.size() >= 24 && d.bytes[0] >= 0xc0) {
-      e.port = d.bytes[12] / paths_;
+    if (is_packet(d)) {
+      if (d.bytes.size() < kLeastPacket) return;  // too short for a wire
+      e.port = path_byte(d) / paths_;
       e.frame = whole_frame(d, kBodyNode, kTesterNode, e.port);
       events_.push_back(std::move(e));
       return;
     }
     const Line l = read_line(d.bytes);
     if (l.word == "completion") {
+      const auto what = l.number("what", static_cast<unsigned>(ref::Completed::kConnection)),
+                 id = l.number("id", kMost64), status = l.number("status", 0xff),
+                 bytes = l.number("bytes", kMost32), stream = l.number("stream", 0xffff),
+                 imm = l.number("imm", kMost32);
+      if (!what || !id || !status || !bytes || !stream || !imm) {
+        if (wrong_.ok()) wrong_ = odd("completion", l);
+        return;
+      }
       e.is_frame = false;
       Completion& c = e.completion;
-      c.what = static_cast<ref::Completed>(l.number("what"));
-      c.id = l.number("id");
-      c.status = static_cast<wire::Err>(l.number("status"));
-      c.bytes = static_cast<std::uint32_t>(l.number("bytes"));
-      c.stream = static_cast<std::uint16_t>(l.number("stream"));
-      if (l.args.count("imm") != 0) c.imm = static_cast<std::uint32_t>(l.number("imm"));
+      c.what = static_cast<ref::Completed>(*what);
+      c.id = *id;
+      c.status = static_cast<wire::Err>(*status);
+      c.bytes = static_cast<std::uint32_t>(*bytes);
+      c.stream = static_cast<std::uint16_t>(*stream);
+      if (l.args.count("imm") != 0) c.imm = static_cast<std::uint32_t>(*imm);
       events_.push_back(std::move(e));
-    } else if (l.args.count("seq") != 0 && l.number("seq") == seq_) {
+    } else if (l.args.count("seq") != 0 && l.number("seq", kMost64) == seq_) {
       answer_ = l;
     } else if (d.bytes.size() == wire::Hello::kBytes && d.bytes[0] == 'W') {
       hello_ = wire::Hello::unpack(d.bytes.data());
@@ -327,15 +260,26 @@ class UdpBody final : public Body {
     socket_.send(peer_, line.data(), line.size(), 0);
     const Ps until = wall_now() + kAnswer;
     while (!answer_ && wall_now() < until) {
-      Socket::Datagram d;
+      Datagram d;
       if (socket_.receive(until, &d)) came(d);
     }
     return answer_;
   }
-  Result<wire::Err> answered(const std::string& text) {
+  /// An answer that says ok. An end that refuses says why.
+  Result<Line> answer(const std::string& text) {
+    const std::string what = text.substr(0, text.find(' '));
     const auto a = ask(text);
-    if (!a) return gone(text.substr(0, text.find(' ')).c_str());
-    return static_cast<wire::Err>(a->number("status"));
+    if (!a) return gone(what);
+    if (a->word != "ok") return odd(what, *a);
+    return *a;
+  }
+  Status done(const std::string& text) { return answer(text).status(); }
+  Result<wire::Err> answered(const std::string& text) {
+    const auto a = answer(text);
+    if (!a.ok()) return a.status();
+    const auto status = a.value().number("status", 0xff);
+    if (!status || a.value().args.count("status") == 0) return odd(text.substr(0, text.find(' ')), a.value());
+    return static_cast<wire::Err>(*status);
   }
   Result<wire::Hello> hello(const wire::Hello& offer) {
     hello_.reset();
@@ -344,7 +288,7 @@ class UdpBody final : public Body {
     socket_.send(peer_, bytes, sizeof bytes, 0);
     const Ps until = wall_now() + kAnswer;
     while (!hello_ && wall_now() < until) {
-      Socket::Datagram d;
+      Datagram d;
       if (socket_.receive(until, &d)) came(d);
     }
     if (!hello_) return gone("set-up record");
@@ -360,155 +304,7 @@ class UdpBody final : public Body {
   std::optional<Line> answer_;
   std::optional<wire::Hello> hello_;
   std::vector<Event> events_;
-};
-
-// The peer of `serve`: the reference endpoint, one connection at a time.
-class Server {
- public:
-  explicit Server(const Socket& socket) : socket_(socket) { begin({}); }
-
-  void run() {
-    for (;;) {
-      transmit();
-      Socket::Datagram d;
-      if (socket_.receive(std::min(endpoint_->next_timer(), wall_now() + 1000 * kUs), &d)) came(d);
-      if (endpoint_->next_timer() <= wall_now()) endpoint_->on_timer(wall_now());
-    }
-  }
-
- private:
-  void begin(const BodySetup& s) {
-    setup_ = s;
-    endpoint_.reset();
-    host_ = std::make_unique<RefHost>();
-    endpoint_ = std::make_unique<ref::Endpoint>(ref_config(s), *host_);
-  }
-  void came(const Socket::Datagram& d) {
-    if (d.bytes[0] >= 0xc0 && d.bytes.size() >= 9) {
-      const std::uint32_t port = d.bytes.size() > 12 ? d.bytes[12] / setup_.paths : 0;
-      const wire::Frame f = whole_frame(d, kTesterNode, kBodyNode, port);
-      wire::RxPort rx;
-      rx.whole_protocol = true;
-      const wire::ParseResult r = wire::parse(f, rx);
-      if (!r || port >= setup_.ports) {
-        endpoint_->on_drop(r ? wire::Drop::PATH : *r.drop);
-      } else {
-        endpoint_->on_packet(wall_now(), port, ref::decode(r.frame));
-      }
-      return;
-    }
-    tester_ = d.from;
-    if (d.bytes[0] == 'W' && d.bytes.size() == wire::Hello::kBytes) {
-      const wire::Hello mine = endpoint_->accept(wire::Hello::unpack(d.bytes.data()), {}, wall_now());
-      conn_ = mine.conn;
-      std::uint8_t bytes[wire::Hello::kBytes];
-      mine.pack(bytes);
-      socket_.send(tester_, bytes, sizeof bytes, 0);
-      return;
-    }
-    const Line l = read_line(d.bytes);
-    say(fmt::format("{} seq={}", obey(l), l.number("seq")));
-  }
-  void say(const std::string& text) const { socket_.send(tester_, text.data(), text.size(), 0); }
-
-  std::string obey(const Line& l) {
-    const auto u16 = [&](const char* key) { return static_cast<std::uint16_t>(l.number(key)); };
-    const auto u32 = [&](const char* key) { return static_cast<std::uint32_t>(l.number(key)); };
-    if (l.word == "weft-comply 1") return fmt::format("ok abilities={}", kTold);
-    if (l.word == "begin") {
-      BodySetup s;
-      s.ports = u32("ports");
-      s.paths = std::max(1u, u32("paths"));
-      s.streams = u32("streams");
-      s.mtu = u32("mtu");
-      s.distance = u32("distance");
-      s.rtt_init = static_cast<Ps>(l.number("rtt_init"));
-      s.probe_min = static_cast<Ps>(l.number("probe_min"));
-      s.give_up = static_cast<Ps>(l.number("give_up"));
-      s.packet_life = static_cast<Ps>(l.number("packet_life"));
-      if (!ref::Endpoint::possible(ref_config(s))) return "refused";
-      begin(s);
-      return "ok";
-    }
-    if (l.word == "region") {
-      const auto r =
-          host_->region(*endpoint_, l.number("len"), static_cast<std::uint8_t>(l.number("rights")));
-      return r.ok() ? fmt::format("ok va={} rkey={}", r.value().va, r.value().rkey) : "refused";
-    }
-    if (l.word == "fill") {
-      const auto bytes = unhex(l.text("hex"));
-      return host_->write(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size())) ? "ok"
-                                                                                                  : "refused";
-    }
-    if (l.word == "show") {
-      std::vector<std::uint8_t> bytes(std::min<std::uint64_t>(l.number("len"), kChunk));
-      return host_->read(l.number("va"), bytes.data(), static_cast<std::uint32_t>(bytes.size()))
-                 ? "ok hex=" + hex(bytes)
-                 : "refused";
-    }
-    if (l.word == "wait") {
-      host_->wait(u16("sem"), u32("value"), l.number("id"));
-      return "ok status=0";
-    }
-    if (l.word == "post") {
-      ref::WorkRequest r;
-      r.op = static_cast<ref::WrOp>(l.number("op"));
-      r.id = l.number("id");
-      r.local_va = l.number("local");
-      r.local_rkey = u32("local_key");
-      r.length = u32("len");
-      r.remote_va = l.number("to");
-      r.rkey = u32("key");
-      r.value = u32("value");
-      r.sem = u16("sem");
-      r.operand = l.number("operand");
-      r.compare = l.number("compare");
-      return status(endpoint_->post(conn_, u16("stream"), r, wall_now()));
-    }
-    if (l.word == "recv")
-      return status(
-          endpoint_->post_recv(conn_, u16("stream"), l.number("id"), l.number("va"), u32("len"), wall_now()));
-    if (l.word == "close") {
-      endpoint_->close(conn_, wall_now());
-      return "ok";
-    }
-    if (l.word == "sport") {
-      return endpoint_->change_sport(conn_, u32("path"), wall_now()) ? "ok" : "refused";
-    }
-    if (l.word == "drops") {
-      std::string all = "ok";
-      for (unsigned i = 0; i < wire::kDropCount; ++i)
-        all += fmt::format(" {}={}", wire::name(static_cast<wire::Drop>(i)), endpoint_->counters().drop[i]);
-      return all;
-    }
-    if (l.word == "state")
-      return std::string("ok is=") + state_name(endpoint_->path_state(conn_, u32("path")));
-    return "unknown";
-  }
-  static std::string status(wire::Err e) { return fmt::format("ok status={}", static_cast<unsigned>(e)); }
-
-  void transmit() {
-    for (std::uint32_t port = 0; port < setup_.ports; ++port) {
-      ref::Packet p{};
-      while (endpoint_->next_packet(wall_now(), port, p)) {
-        std::vector<std::uint8_t> f(wire::kMaxFrameBytes);
-        f.resize(ref::encode(f.data(), {}, p));
-        const auto d = without_headers(f);
-        socket_.send(tester_, d.data(), d.size(), f[15] & 3);
-      }
-    }
-    for (const Completion& c : host_->take_completions())
-      say(fmt::format("completion what={} id={} status={} bytes={} stream={}{}",
-                      static_cast<unsigned>(c.what), c.id, static_cast<unsigned>(c.status), c.bytes, c.stream,
-                      c.imm ? fmt::format(" imm={}", *c.imm) : ""));
-  }
-
-  const Socket& socket_;
-  sockaddr_in tester_{};
-  BodySetup setup_;
-  std::unique_ptr<RefHost> host_;
-  std::unique_ptr<ref::Endpoint> endpoint_;
-  std::uint32_t conn_ = 0;
+  Status wrong_;  // what came and can be nothing
 };
 
 }  // namespace
@@ -549,8 +345,15 @@ Status serve(std::uint16_t port) {
     return Status::error(fmt::format("--serve = {}: cannot listen there: {}", port, std::strerror(errno)));
   std::printf("listening on 127.0.0.1:%u\n", ntohs(here.sin_port));
   std::fflush(stdout);
-  Server(socket).run();
-  return {};
+  Server server([&](const sockaddr_in& to, const void* data, std::size_t count, int tos) {
+    socket.send(to, data, count, tos);
+  });
+  for (;;) {
+    server.advance(wall_now());
+    Datagram d;
+    if (socket.receive(std::min(server.next_timer(), wall_now() + 1000 * kUs), &d))
+      server.came(d, wall_now());
+  }
 }
 
 }  // namespace weft::comply

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -15,6 +14,8 @@
 #pragma GCC diagnostic ignored "-Wterminate"  // accessors that are noexcept still abort, as they should
 #include <toml++/toml.h>
 #pragma GCC diagnostic pop
+
+#include "sw/tools/place.h"
 
 namespace weft::tb {
 
@@ -327,13 +328,9 @@ TomlFile::TomlFile(TomlFile&&) noexcept = default;
 TomlFile& TomlFile::operator=(TomlFile&&) noexcept = default;
 
 Result<TomlFile> TomlFile::read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return Status::error(fmt::format("{}: cannot be read", path));
-  std::ostringstream text;
-  // An empty file is TOML; it must not be taken for one that cannot be read, as << would.
-  if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  if (in.bad() || text.fail()) return Status::error(fmt::format("{}: cannot be read", path));
-  return parse(text.str(), path);
+  auto text = tools::read_file(path);
+  if (!text.ok()) return text.status();
+  return parse(text.value(), path);
 }
 
 Result<TomlFile> TomlFile::parse(const std::string& text, const std::string& path) {

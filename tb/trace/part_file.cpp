@@ -7,23 +7,25 @@
 #include <cerrno>
 #include <cstring>
 
+#include "sw/tools/place.h"
+
 namespace weft::tb {
 
-PartFile::PartFile(std::string path) : path_(std::move(path)) {
+PartFile::PartFile(std::string path) : path_(std::move(path)), target_(tools::followed(path_)) {
   struct stat s {};
-  const bool plain = ::stat(path_.c_str(), &s) != 0 || S_ISREG(s.st_mode);
-  part_ = plain ? path_ + ".part" : path_;
+  const bool plain = ::stat(target_.c_str(), &s) != 0 || S_ISREG(s.st_mode);
+  part_ = plain ? target_ + ".part" : target_;
 }
 
 std::FILE* PartFile::open() {
   std::FILE* file = std::fopen(part_.c_str(), "wb");
-  ours_ = file != nullptr && part_ != path_;
+  ours_ = file != nullptr && part_ != target_;
   return file;
 }
 
 Status PartFile::keep() {
   if (!ours_) return {};
-  if (std::rename(part_.c_str(), path_.c_str()) != 0) return error(errno);
+  if (std::rename(part_.c_str(), target_.c_str()) != 0) return error(errno);
   ours_ = false;
   return {};
 }

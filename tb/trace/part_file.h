@@ -24,8 +24,8 @@ class PartFile {
   Status error(int number) const;  // "<path>: cannot be written: ..."
 
  private:
-  std::string path_, part_;
-  bool ours_ = false;  // part_ was made by open()
+  std::string path_, target_, part_;  // target_: where a link leads
+  bool ours_ = false;                 // part_ was made by open()
 };
 
 }  // namespace weft::tb

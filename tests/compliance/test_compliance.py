@@ -3,10 +3,12 @@
 
 `python test_compliance.py --fix` (make comply) writes the table of docs/compliance.md anew.
 """
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -147,7 +149,7 @@ class Command(unittest.TestCase):
                                (b"# t\nsend probe psn=+0 copies=999999999999\n", "copies = 999999999999: expected a number of 0 to"),
                                (b"# t\nsend probe psn=+0 grow=999999999\n", "grow = 999999999: expected a number of 0 to 65535"),
                                (b"# t\nsend probe psn=+0 path=1000\n", "path = 1000: expected a number of 0 to 255"),
-                               (b"# t\nsetup paths=0\nwait 1us\n", "paths = 0: expected a number of 1 to 256"),
+                               (b"# t\nsetup paths=0\nwait 1us\n", "paths = 0: expected a number of 1 to 255"),
                                (b"# t\nsetup ports=99\nwait 1us\n", "ports = 99: expected a number of 1 to 8"),
                                (b"# t\nregion r len=4\nregion r len=4\n", "a.script:3: r: already a name in line 2"),
                                (b"# t\nrules R99\nwait 1us\n", "a.script:2: rules R99: no such rule"),
@@ -166,6 +168,112 @@ class Command(unittest.TestCase):
                 self.assertEqual(run.returncode, 1, run.stderr)
                 self.assertRegex(run.stdout, rf"a\.script:{line}: the script takes more than \d+ (steps|MiB)")
 
+    def test_a_frame_longer_than_any_mac_takes_is_long_to_both_bodies(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            path = self.script(folder, b"# t\nneeds WRITE\nsetup mtu=1024\nregion r0 len=1024\nfill r0 len=1024 bytes=zero\n"
+                                       b"send write psn=+0 va=r0 rkey=r0.key len=12000 msg_len=12000\n"
+                                       b"send write psn=+0 va=r0 rkey=r0.key len=1024 msg_len=1024 bytes=5\n"
+                                       b"wait 20us\ncounters LONG=1\ncheck r0 len=1024 bytes=5\n")
+            for body in BODIES:
+                run = weft("--body", body, "--script", path)
+                self.assertEqual((run.returncode, run.stderr), (0, ""), run.stdout)
+
+    def test_a_semaphore_that_the_body_has_not_is_refused_by_name(self):
+        with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
+            path = self.script(folder, b"# t\nneeds WRITE\nregion r0 len=64\nbody wait sem=65535 value=1 id=1\n")
+            for body in BODIES:
+                run = weft("--body", body, "--script", path)
+                self.assertEqual((run.returncode, run.stderr), (1, ""), run.stdout)
+                self.assertRegex(run.stdout, r"a\.script:4: .*BAD_SEM")
+
+    @contextlib.contextmanager
+    def peer(self):
+        """(ask(line) -> answer, send(bytes)) of a tester, and another() for a socket of its own, at `comply --serve`."""
+        with subprocess.Popen([WEFT, "comply", "--serve", "0"], text=True, stdout=subprocess.PIPE) as program:
+            port = int(re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", program.stdout.readline()).group(1))
+            sockets = []
+
+            def another():
+                end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                end.settimeout(30)
+                end.connect(("127.0.0.1", port))
+                sockets.append(end)
+
+                def ask(line):
+                    end.send(line.encode() + b" seq=77")
+                    while True:  # packets of the endpoint may come between
+                        answer = end.recv(8192)
+                        if answer[:1].islower():
+                            return answer.decode()
+                return ask, end.send
+            try:
+                yield another
+                self.assertIsNone(program.poll(), "the peer has ended")
+            finally:
+                program.kill()
+                for end in sockets:
+                    end.close()
+
+    BEGIN = ("begin ports=2 paths=4 streams=1 mtu=1024 distance=0 rtt_init=4000000 probe_min=2000000 give_up=1000000000 "
+             "packet_life=1000000")
+
+    def test_a_datagram_too_short_for_headers_is_counted(self):
+        with self.peer() as another:
+            ask, send = another()
+            self.assertEqual(ask(self.BEGIN), "ok seq=77")
+            for size in range(1, 17):
+                send(bytes([0xc2]) + bytes(size - 1))
+            # Fifteen are shorter than a BTH and an ICRC; the one of sixteen is a frame, too short for its own headers.
+            self.assertIn(" SHORT=16 ", ask("drops"))
+
+    def test_numbers_out_of_range_are_refused_by_name_whatever_the_line(self):
+        with self.peer() as another:
+            ask, _ = another()
+            self.assertEqual(ask("state path=0"), "refused why=no-connection seq=77")  # before anything
+            self.assertEqual(ask(self.BEGIN), "ok seq=77")
+            for line, why in [("wait sem=65535 value=1 id=3", "sem=65535 least=0 most=255"),
+                              ("wait sem=256 value=1 id=3", "sem=256 least=0 most=255"),
+                              ("wait sem=1 value=4294967296 id=3", "value=4294967296 least=0 most=4294967295"),
+                              ("wait sem=1x value=1 id=3", "sem=1x least=0 most=255"),
+                              ("state path=300", "why=no-connection"), ("region len=1 rights=8", "rights=8 least=0 most=7"),
+                              ("region len=99999999999", "why=memory"), ("fill va=0 hex=00f", "why=hex"),
+                              ("fill va=0 hex=00", "why=memory"), ("show va=0 len=2049", "len=2049 least=0 most=2048"),
+                              (self.BEGIN.replace("paths=4", "paths=0"), "paths=0 least=1 most=255"),
+                              (self.BEGIN.replace("paths=4", "paths=99"), "why=setup"),
+                              (self.BEGIN.replace("rtt_init=4000000", "rtt_init=9999999999999999999"),
+                               "rtt_init=9999999999999999999 least=0 most=1000000000000000")]:
+                self.assertEqual(ask(line), f"refused {why} seq=77", line)
+
+    def test_a_stranger_is_not_taken_for_the_tester(self):
+        with self.peer() as another:
+            ask, _ = another()
+            self.assertEqual(ask(self.BEGIN), "ok seq=77")
+            other, other_send = another()
+            self.assertEqual(other("region len=64 rights=7"), "refused why=not-begun seq=77")
+            other_send(bytes([0xc2]) + bytes(7))
+            self.assertEqual(other("drops"), "refused why=not-begun seq=77")  # behind it
+            self.assertIn(" SHORT=0 ", ask("drops"))
+
+    def test_the_tester_takes_nothing_from_anybody_but_its_peer(self):
+        # A body that answers as the peer would, from another socket.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here, \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+            here.bind(("127.0.0.1", 0))
+            here.settimeout(LIMIT_S)
+            script = os.path.join(HERE, "write_placed.script")
+            with subprocess.Popen([WEFT, "comply", "--body", f"udp:127.0.0.1:{here.getsockname()[1]}", "--script", script], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+                with contextlib.suppress(TimeoutError):
+                    while run.poll() is None:
+                        here.settimeout(3)
+                        asked, tester = here.recvfrom(8192)
+                        # An acceptance, or the answer to a line, as the peer itself would give it.
+                        answer = asked if asked.startswith(b"W") else b"ok abilities=2 seq=" + asked.rsplit(b"seq=", 1)[1]
+                        there.sendto(answer, tester)
+                out, err = run.communicate(timeout=LIMIT_S)
+            self.assertEqual(run.returncode, 2, out)
+            self.assertIn("no answer to 'set-up record'", err)
+
     def test_titles_and_names_of_any_bytes(self):
         with tempfile.TemporaryDirectory(prefix="weft_comply") as folder:
             path, out = os.path.join(os.fsencode(folder), b"\xff.script"), os.path.join(folder, "out.json")
@@ -175,6 +283,7 @@ class Command(unittest.TestCase):
                                  stderr=subprocess.PIPE, check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertIn(rb" \xff\x1b[2J" + b"\n", run.stdout)
+            self.assertIn(rb"\xff ", run.stdout)  # the script's name
             with open(out, encoding="utf-8") as handle:
                 self.assertEqual(json.load(handle)["rows"][0]["title"], r"\xff\x1b[2J")
 

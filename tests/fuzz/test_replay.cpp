@@ -51,3 +51,13 @@ TEST_CASE("fuzz: the endpoint takes random inputs", "[fuzz][random]") {
   }
   SUCCEED();
 }
+
+TEST_CASE("fuzz: the script player and the peer behind a socket take random inputs", "[fuzz][random]") {
+  weft::test::Rng rng(weft::test::seed(), 1);
+  for (unsigned i = 0; i < 500; ++i) {
+    Bytes b(rng.range(1, 80));
+    rng.fill(b);
+    weft::fuzz::comply(b.data(), b.size());
+  }
+  SUCCEED();
+}

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -139,6 +140,14 @@ class CommandLine(Case):
         for value in ["x.fst:2", "x.fst:a", "x.fst:0:5", "x.fst:0:9:5", "x.fst:0:-1:5", "x.fst:0:1:2:3", ":0"]:
             self.refused(["sim", "--config", "s.toml", f"--waves={value}"], f"--waves = {value}", "expected")
 
+    def test_reference_nodes_have_no_waves(self):
+        self.refused(["sim", "--config", "s.toml", "--body", "ref", "--waves", "x.fst"], "--waves = x.fst: node 0 is a reference node")
+        self.refused(["sim", "--config", "s.toml", "--body", "mixed", "--waves", "x.fst:1"], "--waves = x.fst:1: node 1 is a reference node")
+
+    def test_numbers_below_zero(self):
+        self.refused(["nmc", "--op", "sum", "--type", "int8", "--dump", "-1", "s.toml"], "--dump = -1: expected at most 100000")
+        self.refused(["comply", "--serve", "-1"], "--serve = -1: expected at most 65535")
+
     def test_help_is_no_error(self):
         for args in [["--help"], ["sim", "--help"], ["trace", "import", "--help"]]:
             result = self.weft(*args)
@@ -150,6 +159,11 @@ class Files(Case):
     def test_absent_unreadable_or_broken_files(self):
         self.refused(["sim", "--config", "none.toml"], "none.toml", "cannot be read")
         self.refused(["sim", "--config", "."], ".: cannot be read")
+        for read in (["sim", "--config", "@"], ["sim", "--config", "s.toml", "--workload", "@"], ["comply", "--list", "--script", "@"],
+                     ["trace", "import", "@", "-o", "x"]):
+            for path, why in (("none/x", "No such file or directory"), ("s.toml/x", "Not a directory"), (".", "it is a folder"),
+                              ("/dev/zero", "more than 16 MiB")):
+                self.refused([path if word == "@" else word for word in read], f"{path}: cannot be read: {why}")
         self.refused(["sim", "--config", "s.toml", "--workload", "none.toml"], "none.toml", "cannot be read")
         self.refused_config("[broken", "not TOML")
         self.refused_config("", "workload", base=SCENARIO.replace('workload = "w.toml"', ""))
@@ -258,6 +272,46 @@ class Outputs(Case):
             self.assertEqual(run.wait(timeout=LIMIT_S), -signal.SIGPIPE)
         self.assertEqual(self.files(), before)
 
+    def test_standard_output_as_the_place_of_results(self):
+        result = self.weft("sim", "--config", "s.toml", "--body", "ref", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["verdict"], "ok")
+        self.assertIn("all_reduce", result.stderr)
+        self.assertTrue(result.stderr.endswith("ok\n"), result.stderr)
+        result = self.weft("comply", "--body", "ref", "--json", "-", "--script",
+                           os.path.join(ROOT, "tests/compliance/write_placed.script"))
+        self.assertEqual(json.loads(result.stdout)["passed"], 1)
+        self.assertIn("1 passed", result.stderr)
+        self.assertEqual(self.files(), ["s.toml", "w.toml"])
+
+    def test_links_are_followed(self):
+        os.mkdir(os.path.join(self.dir, "far"))
+        for name in ("j.json", "t.json"):
+            os.symlink("far/" + name, os.path.join(self.dir, name))  # of what is not there yet
+        for _ in range(2):
+            result = self.weft("sim", "--config", "s.toml", "--body", "ref", "--json", "j.json", "--timeline", "t.json")
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            for name in ("j.json", "t.json"):
+                self.assertTrue(os.path.islink(os.path.join(self.dir, name)))
+                with open(os.path.join(self.dir, "far", name), encoding="utf-8") as handle:
+                    json.load(handle)
+        self.assertEqual([name for name in self.files() if name.endswith(".part")], [])
+
+    def test_captures_of_two_runs_do_not_mix(self):
+        sim = ["sim", "--config", "s.toml", "--body", "ref", "--pcap", "caps"]
+        for nodes in ("2", "4", "4"):
+            result = self.weft(*sim, "--nodes", nodes)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.refused([*sim, "--nodes", "2"], "--pcap = caps: node", "of a run with more nodes")
+        self.assertEqual(len(os.listdir(os.path.join(self.dir, "caps"))), 8)
+
+    def test_a_reader_that_has_enough(self):
+        for trap in ("", 'trap "" PIPE; '):
+            result = subprocess.run(["sh", "-c", trap + f'"{WEFT}" comply --list | head -n 1; "{WEFT}" sim --config s.toml --body ref '
+                                     '--counters --pcap caps | true; exit 0'], cwd=self.dir, text=True, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
+            self.assertEqual(result.stderr, "", trap)
+
     def test_a_full_disk(self):
         self.refused(["sim", "--config", "s.toml", "--timeline", "/dev/full"], "--timeline: /dev/full", "No space left", stdout=True)
         self.refused(["sim", "--config", "s.toml", "--json", "/dev/full"], "--json = /dev/full", "No space left", stdout=True)
@@ -302,9 +356,18 @@ class Trace(Case):
         self.refused(self.imported(*["good.json"] * 17), "17 files", "1 to 16")
         self.refused(["trace", "import", "good.json", "-o", "none/out.toml"], "none/out.toml", "cannot be written")
         self.refused([*self.imported("good.json"), "--name", 'a"b'], "--name", "expected text without quotes")
-        result = self.weft(*self.imported("good.json", "good.json"))
+        self.refused(self.imported("good.json", "good.json"), "good.json: rank 0, which good.json is already")
+        self.refused(self.imported("good.json", "none.json"), "none.json")
+        self.write("lines.json", '{"a": 1}\n{"a": 2}\n')
+        self.write("profile.json", '{"traceEvents": []}')
+        self.refused(self.imported("lines.json"), "lines.json: no JSON: not a trace of PyTorch: not understood from line 2")
+        self.refused(self.imported("profile.json"), "profile.json: nodes: absent", "not a profiler's trace")
+        self.write("p2p.json", good.replace("allreduce", "send"))
+        self.refused(self.imported("p2p.json"), "p2p.json: nothing that a workload holds", "send (1 calls of all ranks)")
+        self.write("other.json", good.replace(', 0, "allreduce"', ', 1, "allreduce"'))
+        result = self.weft(*self.imported("other.json", "good.json"))  # sorted by the ranks they name
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.sim("--workload", "out.toml")
+        self.sim("--workload", "out.toml", "--body", "ref")
 
 
 class Shipped(Case):
@@ -335,7 +398,8 @@ class Shipped(Case):
 
 
 class Runs(Case):
-    FIELDS = ["seed", "nodes", "planes", "loss", "ops", "counters", "sim", "verdict"]
+    FIELDS = ["version", "command", "scenario", "workload", "body", "seed", "nodes", "planes", "loss", "ops", "counters", "sim",
+              "verdict", "reason"]
     OP = ["op", "type", "redop", "count", "bytes", "time_ns", "algbw_gbps", "busbw_gbps", "line_pct", "data_packets", "lost",
           "resent", "needless_resent", "wrong"]
     SIM = ["cycles", "wall_s", "kcycles_per_s_per_node"]
@@ -366,7 +430,11 @@ class Runs(Case):
         self.assertGreater(sum(row["lost"] for row in a["ops"]), 0)
         self.assertEqual(sum(row["lost"] for row in a["ops"]), sum(row["resent"] for row in a["ops"]))
         self.assertEqual(a["ops"][1]["bytes"], 4 * 421)  # what the busiest rank receives
+        self.assertEqual((a["scenario"], a["workload"], a["body"], a["reason"]), ("s.toml", "w.toml", "rtl", ""))
+        self.assertEqual(a["command"], f"{WEFT} sim --config s.toml --loss 0.05 --seed 7 --json a.json")
+        self.assertEqual(self.weft("--version").stdout, f"weft {a['version']}\n")
         for run in (a, b):
+            del run["command"]
             for key in ("wall_s", "kcycles_per_s_per_node"):
                 del run["sim"][key]
         self.assertEqual(a, b)
@@ -400,7 +468,61 @@ class Runs(Case):
                                         rf"rerun: {re.escape(WEFT)} sim --config s.toml --corrupt-result 1 --json 'x y.json' --seed \d+\n\Z")
         failed = self.load("x y.json")
         self.assertEqual(failed["verdict"], "failed")
+        self.assertIn(f"FAILED: {failed['reason']}\n", result.stdout)
         self.assertGreater(failed["counters"]["port0.tx.frames"], 0)  # what the hardware says, when it is wanted most
+
+    def test_damage_outside_of_the_results_is_found_too(self):
+        result = self.weft("sim", "--config", "s.toml", "--body", "ref", "--corrupt-outside", "1", "--json", "x.json")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"FAILED: rank 0: outside the result: ")
+        self.assertEqual([row["wrong"] for row in self.load("x.json")["ops"]], [2])  # a byte of each rank
+
+    def test_a_run_that_takes_too_long_names_the_key_and_tells_nothing_that_was_not_measured(self):
+        self.write("s.toml", SCENARIO + "[run]\nlimit_us = 40\n")
+        self.write("w.toml", WORKLOAD.replace("count = 6000", "count = 600000"))
+        result = self.weft("sim", "--config", "s.toml", "--body", "ref", "--json", "x.json")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^all_reduce +2343\.8 KiB( +-){8}$")
+        self.assertRegex(result.stdout, r"FAILED: all_reduce: [^\n]*not done within run\.limit_us = 40[^\n]*\nrerun: [^\n]*\n\Z")
+        self.assertNotIn("node 0:", result.stdout + result.stderr)
+        report = self.load("x.json")
+        self.assertIn("run.limit_us = 40", report["reason"])
+        self.assertEqual({report["ops"][0][key] for key in ("time_ns", "algbw_gbps", "busbw_gbps", "line_pct", "resent", "wrong")}, {None})
+        told = self.weft("sim", "--config", "s.toml", "--body", "ref", "-v")
+        self.assertEqual(told.stdout.count("\n  node 0: "), 1, told.stdout)
+
+    def test_needless_resends_are_a_figure_and_no_failure(self):
+        self.write("w3.toml", WORKLOAD.replace("count = 6000", "count = 60000"))
+        for faults in ("[faults]\nreorder = 0.05\n", "[faults]\nduplicate = 0.05\nreorder = 0.02\n"):
+            self.write("s.toml", SCENARIO + faults)
+            out = self.sim("--workload", "w3.toml", "--body", "ref", "--json", "x.json")
+            report = self.load("x.json")
+            needless = sum(row["needless_resent"] for row in report["ops"])
+            self.assertGreater(needless, 0)
+            self.assertIn(f"\n{needless} packets were resent although they had arrived\n", out)
+            self.assertEqual((report["verdict"], report["reason"]), ("ok", ""))
+
+    def test_names_of_any_bytes_do_nothing_to_the_terminal(self):
+        self.write("w.toml", WORKLOAD.replace('name = "small"', r'name = "\u001b]0;gone\u0007 \u009b2J"'))
+        out = self.sim("--body", "ref")
+        self.assertIn(r"\x1b]0;gone\x07 \xc2\x9b2J: 2 ranks", out)
+        self.assertNotIn("\x1b", out)
+        self.refused(["sim", "--config", "no\x1b[31m.toml"], r"no\x1b[31m.toml: cannot be read: No such file")
+        self.refused(["trace", "import", "no\x1b[31m.json", "-o", "x"], r"no\x1b[31m.json: cannot be read: No such file")
+        self.refused(["\x1b[31m"], r"\x1b[31m: unknown command")
+        self.refused(["sim", "--nodes", "\x1b[31m"], r"--nodes = \x1b[31m")
+        self.write("w.toml", WORKLOAD.replace('"all_reduce"', r'"\u001b[31m"'))
+        self.refused(["sim", "--config", "s.toml"], r'op[0].kind = "\u001B[31m"')
+        os.rename(os.path.join(self.dir, "s.toml"), os.path.join(self.dir, "s\n.toml"))
+        self.write("w.toml", WORKLOAD)
+        result = self.weft("sim", "--config", "s\n.toml", "--body", "ref", "--corrupt-result", "1")
+        self.assertRegex(result.stdout, r"rerun: [^\n]* --config \$'s\\x0a\.toml' ")
+
+    def test_waits_of_reference_nodes_take_time(self):
+        self.sim("--body", "ref", "--timeline", "t.json")
+        waits = [event["dur"] for event in self.load("t.json")["traceEvents"] if event["name"] == "WAIT"]
+        self.assertGreater(len(waits), 3)
+        self.assertGreater(max(waits), 0.5)  # us: a peer's data takes a round of the fabric
 
     def test_a_network_that_loses_everything_is_a_run_that_fails(self):
         result = self.weft("sim", "--config", "s.toml", "--loss", "1")
@@ -465,6 +587,34 @@ class Runs(Case):
                 data += "WRITE" in info
         self.assertGreater(frames, 2 * sum(row["data_packets"] for row in rows))  # at both ends, and acks
         self.assertGreater(data, 0)
+
+        # Of frames that a capture cuts, the headers that are there are shown.
+        for kept, shown in ((128, r"(WRITE|WRITE_SIGNAL|ACK|PROBE) conn \d+ psn \d+ path \d+"), (64, r"(WRITE|WRITE_SIGNAL|ACK|PROBE) conn \d+ psn \d+")):
+            self.cut_capture(os.path.join("caps", files[0]), "cut.pcap", kept)
+            result = subprocess.run(["tshark", "-X", f"lua_script:{BUILD}/gen/weft.lua", "-r", "cut.pcap", "-T", "fields", "-e",
+                                     "weft.malformed", "-e", "weft.icrc.status", "-e", "_ws.col.Info"], cwd=self.dir, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+            cut = 0
+            for line in result.stdout.splitlines():
+                malformed, icrc, info = line.split("\t")
+                self.assertEqual(malformed, "", line)
+                self.assertRegex(info, "^" + shown, line)
+                self.assertIn(icrc, ("Good", "Unverified"), line)
+                self.assertEqual(icrc == "Unverified", info.endswith("[cut by the capture]"), line)
+                cut += icrc == "Unverified"
+            self.assertGreater(cut, 0)
+
+    def cut_capture(self, source, target, kept):
+        """As a capture with this snap length would have it."""
+        with open(os.path.join(self.dir, source), "rb") as handle:
+            data = handle.read()
+        out, at = bytearray(data[:24]), 24
+        while at < len(data):
+            seconds, fraction, size, length = struct.unpack_from("<IIII", data, at)
+            out += struct.pack("<IIII", seconds, fraction, min(size, kept), length) + data[at + 16:at + 16 + min(size, kept)]
+            at += 16 + size
+        with open(os.path.join(self.dir, target), "wb") as handle:
+            handle.write(out)
 
 
 if __name__ == "__main__":

@@ -326,7 +326,8 @@ TEST_CASE("node: silence is a hang, and the report names who waits for what", "[
   CHECK(r.end == RunEnd::kHang);
   CHECK(c->now_ps() - from < 55 * kUs);
   CHECK(r.text.find("nothing has moved since") != std::string::npos);
-  CHECK(r.text.find("node 1: sent 0, received 0; cycle ") != std::string::npos);
+  CHECK(r.state.find("node 1: sent 0, received 0; cycle ") != std::string::npos);
+  CHECK(r.text.find('\n') == std::string::npos);
   const RunResult limit = c->run_until([] { return false; }, 20 * kUs);
   CHECK(limit.end == RunEnd::kLimit);
 }

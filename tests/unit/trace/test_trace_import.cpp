@@ -36,11 +36,15 @@ class Folder {
     return path_ / name;
   }
   // One file a rank; ranks[r] is the list of nodes of rank r.
-  std::vector<std::string> traces(const std::vector<std::vector<json>>& ranks) const {
+  // Collectives but broadcasts get the rank, as each names it.
+  std::vector<std::string> traces(std::vector<std::vector<json>> ranks) const {
     std::vector<std::string> files;
-    for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      for (json& node : ranks[r])
+        if (node["name"] == "record_param_comms" && node["inputs"][4] != "broadcast") node["inputs"][3] = r;
       files.push_back(
-          write("rank" + std::to_string(r) + ".json", json{{"schema", "1.1"}, {"nodes", ranks[r]}}.dump()));
+          write("rank" + std::to_string(r) + ".json", json{{"schema", "1.0.1"}, {"nodes", ranks[r]}}.dump()));
+    }
     return files;
   }
 
@@ -180,8 +184,9 @@ TEST_CASE("trace_import: what a workload cannot hold is left out and told", "[tr
   CHECK(trace.value().ops[0].op.type == wccl::Type::kInt64);
   CHECK(trace.value().ops[1].op.type == wccl::Type::kFloat16);
   REQUIRE(trace.value().left_out.size() == 2);
-  CHECK(trace.value().left_out[0] == "0 allreduce: type c10::complex<float>");
-  CHECK(trace.value().left_out[1] == "1 send: no such collective here");
+  CHECK(trace.value().left_out[0] ==
+        "send (2 calls of all ranks): moves data between two ranks, which no workload does");
+  CHECK(trace.value().left_out[1] == "0 allreduce: type c10::complex<float>");
   const std::string toml = to_toml(trace.value(), "x", "");
   CHECK(toml.find("# left out: collective 0 allreduce: type c10::complex<float>") != std::string::npos);
 }
@@ -220,4 +225,157 @@ TEST_CASE("trace_import: what is no trace is refused with its file", "[trace_imp
 TEST_CASE("trace_import: the number of traces is that of ranks a communicator can have", "[trace_import]") {
   CHECK(error_of({}) == "traces: 0 files, expected one a rank, 1 to 16");
   CHECK(error_of(std::vector<std::string>(17, "x")).find("17 files") != std::string::npos);
+}
+
+namespace {
+
+// As schema 1.0.2 and later write it.
+json nested(json call) {
+  call["inputs"] = {{"values", call["inputs"]}, {"shapes", json::array()}, {"types", call["input_types"]}};
+  call.erase("input_types");
+  return call;
+}
+json with_group(json call, const char* name, const char* what, unsigned rank) {
+  call["inputs"][2] = {name, what};
+  call["inputs"][3] = rank;
+  return call;
+}
+
+}  // namespace
+
+TEST_CASE("trace_import: inputs with their shapes and types in one object are read the same",
+          "[trace_import]") {
+  const Folder folder;
+  std::vector<std::string> files;
+  for (unsigned r = 0; r < 2; ++r) {
+    json node = nested(with_group(call("allreduce", 100), "0", "default_pg", r));
+    node["attrs"] = {{{"name", "group_size"}, {"type", "uint64"}, {"value", 4}}};
+    files.push_back(folder.write("n" + std::to_string(r) + ".json",
+                                 json{{"schema", "1.1.1-chakra.0.0.4"}, {"nodes", {node}}}.dump()));
+  }
+  const auto trace = import_pytorch(files);
+  REQUIRE(trace.ok());
+  REQUIRE(trace.value().ops.size() == 1);
+  CHECK(trace.value().ops[0].op.count == 100);
+  CHECK(trace.value().ops[0].op.type == wccl::Type::kFloat32);
+  CHECK(to_toml(trace.value(), "x", "").find("# the traces tell of 4 ranks") != std::string::npos);
+  json odd = nested(call("allreduce", 100));
+  odd["inputs"].erase("values");
+  CHECK(error_of({folder.write("odd.json", json{{"nodes", {odd}}}.dump())})
+            .find("node 41: inputs.values: absent") != std::string::npos);
+}
+
+TEST_CASE("trace_import: collectives of groups are left out and told, never made larger ones",
+          "[trace_import]") {
+  const Folder folder;
+  std::vector<std::vector<json>> ranks;
+  std::vector<std::string> files;
+  for (unsigned r = 0; r < 4; ++r) {
+    const std::vector<json> calls = {with_group(call("allreduce", 1000), r < 2 ? "1" : "2", "tp", r % 2),
+                                     with_group(call("allreduce", 7), "0", "default_pg", r)};
+    files.push_back(folder.write("g" + std::to_string(r) + ".json", json{{"nodes", calls}}.dump()));
+    ranks.push_back({calls[0]});
+  }
+  const auto trace = import_pytorch(files);
+  REQUIRE(trace.ok());
+  REQUIRE(trace.value().ops.size() == 1);
+  CHECK(trace.value().ops[0].op.count == 7);
+  REQUIRE(trace.value().left_out.size() == 2);
+  CHECK(trace.value().left_out[0] ==
+        "allreduce (2 calls of all ranks): group 1 (tp) is of 2 of the 4 traces (those given as 0, 1)");
+  files.clear();
+  for (unsigned r = 0; r < 4; ++r)
+    files.push_back(folder.write("h" + std::to_string(r) + ".json", json{{"nodes", ranks[r]}}.dump()));
+  CHECK(error_of(files).find("nothing that a workload holds") != std::string::npos);
+  // Addresses of groups say nothing to another process; of one group they need not.
+  json a = call("allreduce", 8), b = call("allreduce", 9);
+  b["inputs"][2] = 93891384002768;
+  a["inputs"][2] = 93891384002767;
+  CHECK(import_pytorch(folder.traces({{a}, {b}})).ok() == false);  // 8 and 9 elements
+  CHECK(error_of(folder.traces({{a, b}, {a, b}})).find("told by address") != std::string::npos);
+}
+
+TEST_CASE("trace_import: a broadcast comes from the root that the ranks tell", "[trace_import]") {
+  const Folder folder;
+  json b = call("broadcast", 64);
+  b["inputs"][3] = 1;
+  const auto trace = import_pytorch(folder.traces({{b}, {b}}));
+  REQUIRE(trace.ok());
+  CHECK(trace.value().ops.at(0).op.root == 1);
+  const auto back = weft::tb::load_workload(folder.write("w.toml", to_toml(trace.value(), "x", "")));
+  REQUIRE(back.ok());
+  CHECK(back.value().ops.at(0).op.root == 1);
+  json other = b;
+  other["inputs"][3] = 0;
+  auto files = folder.traces({{b}, {other}});
+  CHECK(error_of(files) == files[1] + ": node 41: root 0, but " + files[0] + " has 1 there");
+  b["inputs"][3] = 2;
+  files = folder.traces({{b}, {b}});
+  CHECK(error_of(files) == files[0] + ": node 41: root 2, expected 0 to 1");
+}
+
+TEST_CASE("trace_import: a count that is none is refused with node and field", "[trace_import]") {
+  const Folder folder;
+  for (const json& bad : {json(-64), json("64"), json(1e30), json(nullptr), json(std::uint64_t{1} << 41)}) {
+    json node = call("allreduce", 8);
+    node["inputs"][0][3] = bad;
+    const auto files = folder.traces({{node}});
+    INFO(bad);
+    CHECK(error_of(files).find(files[0] + ": node 41: inputs[0]: a tensor of ") == 0);
+  }
+  for (const json& bad : {json::array({3, 4}), json::array(), json(7), json::array({json::array({3, 4})})}) {
+    json node = call("allreduce", 8);
+    node["inputs"][0] = bad;
+    const auto files = folder.traces({{node}});
+    INFO(bad);
+    CHECK(error_of(files).find(files[0] + ": node 41: inputs[0]: ") == 0);
+  }
+}
+
+TEST_CASE("trace_import: each trace is the rank that it names, in whatever order they come",
+          "[trace_import]") {
+  const Folder folder;
+  auto files = folder.traces(
+      {{call("all_to_allv", 3, "float", {1, 2}, {1, 0})}, {call("all_to_allv", 1, "float", {0, 1}, {2, 1})}});
+  const auto straight = import_pytorch(files), turned = import_pytorch({files[1], files[0]});
+  REQUIRE(straight.ok());
+  REQUIRE(turned.ok());
+  CHECK(to_toml(straight.value(), "x", "") == to_toml(turned.value(), "x", ""));
+  CHECK(error_of({files[0], files[0]}) == files[0] + ": rank 0, which " + files[0] + " is already");
+  CHECK(error_of({files[1]}) == files[1] + ": rank 1, expected 0 to 0: one trace of each rank");
+  // Eleven ranks in the order of a shell's glob: 0 1 10 2 ...
+  std::vector<std::vector<json>> many;
+  for (unsigned r = 0; r < 11; ++r) many.push_back({call("allreduce", 8)});
+  files = folder.traces(many);
+  std::sort(files.begin(), files.end());
+  CHECK(import_pytorch(files).ok());
+}
+
+TEST_CASE(
+    "trace_import: lists of tensors are one operation of all their elements; every kind is imported or told",
+    "[trace_import]") {
+  const Folder folder;
+  json two = call("allreduce_coalesced", 8);
+  two["inputs"][0] = {tensor(8), tensor(3)};
+  two["input_types"][0] = "GenericList[Tensor(float),Tensor(float)]";
+  json mixed = two;
+  mixed["input_types"][0] = "GenericList[Tensor(float),Tensor(c10::Half)]";
+  const std::vector<json> calls = {two,
+                                   mixed,
+                                   call("allgather_into_tensor_coalesced", 6),
+                                   call("reduce_scatter_tensor_coalesced", 6),
+                                   call("allreduce", 6, "bool"),
+                                   call("allreduce", 6, "unsigned char"),
+                                   call("gather_object", 5)};
+  const auto trace = import_pytorch(folder.traces({calls, calls}));
+  REQUIRE(trace.ok());
+  REQUIRE(trace.value().ops.size() == 4);
+  CHECK(trace.value().ops[0].op.count == 11);
+  CHECK(trace.value().ops[0].comment == "allreduce_coalesced: 2 tensors sent as one");
+  CHECK(trace.value().ops[1].op.kind == wccl::Kind::kAllGather);
+  CHECK(trace.value().ops[2].op.count == 3);
+  CHECK(trace.value().ops[3].op.type == wccl::Type::kUint8);
+  CHECK(trace.value().left_out == std::vector<std::string>{"1 allreduce_coalesced: type float and c10::Half",
+                                                           "4 allreduce: type bool",
+                                                           "6 gather_object: no such collective here"});
 }
