@@ -42,6 +42,9 @@ class SoftNode final : public Endpoint {
   std::vector<Arrival> arrivals;
   uint64_t count = 0;  // arrivals, kept or not
   bool keep = true;
+  // For tests of what must be found out: flags of the frames it sends, payload it says it wrote.
+  uint8_t send_flags = 0;
+  uint64_t written = 0;
   const uint32_t node;
 
   uint32_t ports() const override { return ports_; }
@@ -54,14 +57,17 @@ class SoftNode final : public Endpoint {
     while (!to_send_.empty() && to_send_.begin()->first < end) {
       auto it = to_send_.begin();
       const Outgoing& o = it->second;
+      FrameRef frame = env_.frames->make(o.bytes.data(), o.bytes.size());
+      frame->flags = send_flags;
       env_.sink->send(o.port, it->first,
                       it->first + wire_ps(static_cast<uint32_t>(o.bytes.size()), rate_mbps_), it->first,
-                      env_.frames->make(o.bytes.data(), o.bytes.size()));
+                      std::move(frame));
       to_send_.erase(it);
     }
   }
   Ps wants_at() const override { return to_send_.empty() ? kNever : to_send_.begin()->first; }
   bool idle() const override { return to_send_.empty(); }
+  uint64_t rx_bytes_written() const override { return written; }
 
  private:
   struct Outgoing {

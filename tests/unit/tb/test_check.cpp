@@ -124,6 +124,55 @@ TEST_CASE("check: a corrupt packet counts as lost, not as delivered", "[tb][chec
   CHECK(c->traffic().needless_resent == 0);
 }
 
+TEST_CASE("check: a frame that the MAC flags, or that a test put there, is no delivery", "[tb][check]") {
+  auto c = make(two_nodes());
+  const auto frame = data_frame(route(0, 1, 0), 256, {0, 7, 0x1000, false});
+  for (const bool mac_error : {false, true}) {
+    c->inject(1, 0, frame.data(), frame.size(), mac_error);
+    REQUIRE(c->run_for(10 * kUs).ok());
+  }
+  soft(*c, 0).send_at(c->now_ps(), 0, data_frame(route(0, 1, 0), 256, {1, 7, 0x1000, true}));
+  REQUIRE(c->run_for(10 * kUs).ok());
+  CHECK(c->traffic().redelivered == 0);
+  CHECK(c->traffic().needless_resent == 0);
+  CHECK(c->fabric().injected == 2);
+}
+
+TEST_CASE("check: a frame longer than a MAC takes comes cut", "[tb][check]") {
+  auto c = make(two_nodes());
+  auto frame = data_frame(route(0, 1, 0), 4096);
+  frame.resize(3 * kMaxFrameBytes);
+  c->inject(1, 0, frame.data(), frame.size());
+  REQUIRE(c->run_for(10 * kUs).ok());
+  REQUIRE(soft(*c, 1).arrivals.size() == 1);
+  CHECK(soft(*c, 1).arrivals[0].bytes.size() == kMaxFrameBytes);
+}
+
+TEST_CASE("check: a run whose frames do not add up does not end well", "[tb][check]") {
+  for (const bool wrong : {false, true}) {
+    auto c = make(two_nodes());
+    if (wrong) soft(*c, 0).send_flags = kFrameInjected;  // counted where it arrives, and it did leave a node
+    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 256));
+    REQUIRE(c->settle(100 * kUs).ok());
+    const weft::Status end = c->finish();
+    CHECK(end.ok() != wrong);
+    if (wrong) CHECK(end.text().find("frames do not add up: in 1 ") != std::string::npos);
+  }
+}
+
+TEST_CASE("check: a run that writes more payload than was sent does not end well", "[tb][check]") {
+  for (const uint64_t more : {0, 1}) {
+    auto c = make(two_nodes());
+    soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 256));
+    REQUIRE(c->settle(100 * kUs).ok());
+    soft(*c, 1).written = 256 + more;
+    const weft::Status end = c->finish();
+    CHECK(end.ok() == (more == 0));
+    if (more != 0)
+      CHECK(end.text() == "payload was delivered twice: 257 bytes written to memory, 256 bytes sent once");
+  }
+}
+
 TEST_CASE("check: the packet table grows and keeps what it holds", "[tb][check]") {
   PacketTable table;
   for (uint64_t i = 1; i <= 20'000; ++i) table.count(mix64(i) | 1) = static_cast<uint32_t>(i);

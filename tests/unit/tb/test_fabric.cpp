@@ -511,6 +511,36 @@ TEST_CASE("fabric: a dead plane, link or host link swallows what is on it, and o
   soft(*d, 0).send_at(0, 0, data_frame(route(0, 1, 0), 64));
   drain(*d);
   CHECK(d->fabric().drop_down == 1);
+  // And on the way up: it has left node 0 at 0.01 us and reaches the leaf at 1.01 us.
+  host.node = 0;
+  host.from_ps = 500 * kNs;
+  host.to_ps = 500 * kNs + 1;
+  cut.faults.down = {host};
+  auto e = make(cut);
+  soft(*e, 0).send_at(0, 0, data_frame(route(0, 1, 0), 64));
+  drain(*e);
+  CHECK(e->fabric().drop_down == 1);
+  CHECK(soft(*e, 1).arrivals.empty());
+}
+
+TEST_CASE("fabric: a listed drop leaves the random losses behind it where they are", "[tb][fabric]") {
+  const auto lost = [](bool listed) {
+    Scenario s = two_nodes();
+    s.faults.loss = 0.3;
+    s.seed = weft::test::seed();
+    if (listed) s.faults.drop = {{1, 0, FrameKind::kData, 0}, {1, 0, FrameKind::kData, 7}};
+    auto c = make(s);
+    for (uint32_t i = 0; i < 200; ++i)
+      soft(*c, 0).send_at(0, 0, data_frame(route(0, 1, 0), 64, {i, 0, i * 64}));
+    drain(*c);
+    std::set<uint32_t> psns;
+    for (const Arrival& a : soft(*c, 1).arrivals) psns.insert(wire::parse(a.bytes).frame.bth.psn);
+    psns.erase(0);
+    psns.erase(7);
+    return psns;
+  };
+  CHECK(lost(false).size() > 100);
+  CHECK(lost(true) == lost(false));
 }
 
 TEST_CASE("fabric: what has no address in the cluster is dropped and counted", "[tb][fabric]") {

@@ -753,3 +753,25 @@ TEST_CASE("wccl: an operation that does not end is given up, named, and the comm
   CHECK(comm.failed() == "rank 0: all_reduce: the node does not answer an ABORT");
   CHECK(comm.repair().error() == "rank 0: the node does not answer: open it anew");
 }
+
+TEST_CASE("wccl: peers may write where they deliver, and no result that the node makes itself", "[wccl]") {
+  for (const Kind kind :
+       {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kAllToAll, Kind::kBroadcast})
+    for (const bool in_place : {false, true}) {
+      if (in_place && kind == Kind::kAllToAll) continue;
+      CAPTURE(name(kind), in_place);
+      Job job(3);
+      Op op = make(kind, 64, Type::kFloat32);
+      op.in_place = in_place;
+      const auto info = job.comm(1).describe(op, Job::kSend, in_place ? Job::kSend : Job::kRecv);
+      INFO(info.error());
+      REQUIRE(info.ok());
+      std::optional<bool> writable;
+      for (const auto& c : job.node(1).configs)
+        if (c.table == weft::cfg::Table::kRegion &&
+            job.node(1).field(c, weft::cfg::Region{.key = ~0u}) == info.value().memory.recv_key)
+          writable = job.node(1).field(c, weft::cfg::Region{.remote_write = true}) != 0;
+      REQUIRE(writable.has_value());
+      CHECK(*writable == (kind != Kind::kReduceScatter));
+    }
+}
