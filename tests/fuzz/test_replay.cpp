@@ -54,7 +54,7 @@ TEST_CASE("fuzz: the endpoint takes random inputs", "[fuzz][random]") {
 
 TEST_CASE("fuzz: the script player and the peer behind a socket take random inputs", "[fuzz][random]") {
   weft::test::Rng rng(weft::test::seed(), 1);
-  for (unsigned i = 0; i < 500; ++i) {
+  for (unsigned i = 0; i < 1500; ++i) {
     Bytes b(rng.range(1, 80));
     rng.fill(b);
     weft::fuzz::comply(b.data(), b.size());
