@@ -11,6 +11,7 @@ rtl/me/weft_me_admin.sv
 rtl/me/weft_me_fetch.sv
 rtl/me/weft_me_ctx.sv
 rtl/me/weft_me_sem.sv
+rtl/me/weft_me_guard.sv
 rtl/me/weft_me_window.sv
 rtl/me/weft_me_core.sv
 build/gen/picorv32.v

@@ -99,6 +99,7 @@ module weft_me
       .NumSems     (NumSems),
       .NumSubgraphs(NumSubgraphs),
       .NumConns    (NumConns),
+      .NumRegions  (NumRegions),
       .WindowDepth (WindowDepth),
       .NumCtx      (NumCtx),
       .RingDepth   (RingDepth)

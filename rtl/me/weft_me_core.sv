@@ -13,6 +13,7 @@ module weft_me_core
     parameter int unsigned NumSems      = 256,
     parameter int unsigned NumSubgraphs = 64,
     parameter int unsigned NumConns     = 64,
+    parameter int unsigned NumRegions   = 64,
     parameter int unsigned WindowDepth  = 32,
     parameter int unsigned NumCtx       = 4,
     parameter int unsigned RingDepth    = 128
@@ -270,10 +271,12 @@ module weft_me_core
       .WindowDepth(WindowDepth),
       .NumCtx     (NumCtx),
       .NumConns   (NumConns),
-      .NumSems    (NumSems)
+      .NumSems    (NumSems),
+      .NumRegions (NumRegions)
   ) u_window (
       .clk_i,
       .rst_i,
+      .cfg_i,
       .in_valid_i      (in_valid_q),
       .in_ctx_i        (in_ctx_q),
       .in_entry_i      (in_entry_q),

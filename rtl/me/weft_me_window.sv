@@ -14,8 +14,9 @@
 // the queue of each target. One grant a cycle, one completion a cycle. An entry enters every other
 // cycle, so the semaphore unit's results (always taken) leave half of the cycles to the others.
 // Entries that cannot be run (an opcode, type, connection or semaphore that does not exist, a
-// length beyond what transport and reducer count to, a failed read) are completed with the error
-// instead. Checking addresses is CPU-M's business, before.
+// length beyond what transport and reducer count to, a failed read, local bytes in no region) are
+// completed with the error instead. weft_me_guard looks the addresses up while the entry waits: no
+// entry that touches memory is ready before, or flushed, so a verdict always finds its own entry.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -26,11 +27,13 @@ module weft_me_window
     parameter  int unsigned NumCtx      = 4,
     parameter  int unsigned NumConns    = 64,
     parameter  int unsigned NumSems     = 256,
+    parameter  int unsigned NumRegions  = 64,
     localparam int unsigned CtxW        = (NumCtx > 1) ? $clog2(NumCtx) : 1,
     localparam int unsigned SlotW       = $clog2(WindowDepth)
 ) (
     input  wire                           clk_i,
     input  wire                           rst_i,
+    input  wire cfg_t                     cfg_i,
     // A fetched entry: at most every other cycle; the contexts see to it that a slot is free.
     input  wire                           in_valid_i,
     input  wire         [       CtxW-1:0] in_ctx_i,
@@ -204,6 +207,7 @@ module weft_me_window
   // ---- slots
   set_t valid_q, issued_q, seen_q;            // seen: the trace has shown its issue
   set_t fence_q, waits_q, to_tx_q, to_nmc_q;
+  set_t unjudged_q, astray_q;                 // addresses not looked up yet; in no region
   ctx_t ctx_q[WindowDepth];
   entry_t entry_q[WindowDepth];
   set_t [WindowDepth-1:0] waits_for_q;        // the dependency matrix
@@ -245,6 +249,27 @@ module weft_me_window
       end
     end
   end
+
+  // ---- addresses
+  logic judged, judged_good, dec_touches;
+  slot_t judged_slot;
+  assign dec_touches = dec_valid_q && dec_q.target != ToLocal && dec_nmc_q.len != '0;
+
+  weft_me_guard #(
+      .NumRegions(NumRegions),
+      .Depth     (WindowDepth)
+  ) u_guard (
+      .clk_i,
+      .rst_i,
+      .cfg_i,
+      .put_i       (dec_touches),
+      .put_slot_i  (free_slot),
+      .put_reduce_i(dec_q.target == ToNmc),
+      .put_entry_i (dec_nmc_q),
+      .done_o      (judged),
+      .done_slot_o (judged_slot),
+      .done_good_o (judged_good)
+  );
 
   // ---- grant: the oldest ready slot whose target has room
   logic tx_room, nmc_room, local_room;
@@ -353,8 +378,15 @@ module weft_me_window
           waits_q[s]  <= dec_q.waits;
           to_tx_q[s]  <= dec_q.target == ToTx;
           to_nmc_q[s] <= dec_q.target == ToNmc;
+          astray_q[s] <= 1'b0;
         end
       end
+    end
+    // What names bytes that it may not touch goes to nobody but the unit that does nothing.
+    if (judged && !judged_good) begin
+      to_tx_q[judged_slot]  <= 1'b0;
+      to_nmc_q[judged_slot] <= 1'b0;
+      astray_q[judged_slot] <= 1'b1;
     end
 
     // The matrices, bit by bit: a new slot enables its row and resets or sets its column, a done
@@ -386,6 +418,7 @@ module weft_me_window
       valid_q      <= '0;
       issued_q     <= '0;
       seen_q       <= '0;
+      unjudged_q   <= '0;
       free_q       <= set_t'(1);
       ready_q      <= '0;
       grant_q      <= '0;
@@ -406,14 +439,17 @@ module weft_me_window
       else if (tx_cpl_valid && tx_cpl_ready) nmc_turn_q <= 1'b1;
 
       grant_q <= grant_d;
+      if (judged) unjudged_q[judged_slot] <= 1'b0;
+      if (dec_touches) unjudged_q[free_slot] <= 1'b1;
       if (dec_valid_q || valid_q != '0) begin
         valid_q  <= (valid_q & ~done_q) | (dec_valid_q ? free_q : '0);
         issued_q <= (issued_q | grant_q) & ~wake_i & ~(dec_valid_q ? free_q : '0);
         seen_q   <= (seen_q | grant_q) & ~(dec_valid_q ? free_q : '0);
-        flush_q  <= valid_q & kills & ~done_q & ~ready_q & ~grant_q & (~issued_q | asleep_i);
+        flush_q  <= valid_q & kills & ~done_q & ~ready_q & ~grant_q & ~unjudged_q &
+            (~issued_q | asleep_i);
         for (int s = 0; s < WindowDepth; ++s) begin
           ready_q[s] <= valid_q[s] && !issued_q[s] && !grant_q[s] && !kills[s] &&
-              waits_for_q[s] == '0;
+              !unjudged_q[s] && waits_for_q[s] == '0;
         end
       end else begin
         flush_q <= '0;
@@ -484,7 +520,13 @@ module weft_me_window
   assign tx_pop     = !tx_valid_o || tx_ready_i;
   assign nmc_pop    = !nmc_valid_o || nmc_ready_i;
   assign local_pop  = op_valid_o && op_ready_i;
-  assign op_o       = local_mem[op_slot_o];
+  always_comb begin
+    op_o = local_mem[op_slot_o];
+    if (astray_q[op_slot_o]) begin
+      op_o.kind   = LocNop;
+      op_o.status = ErrBadAddr;
+    end
+  end
 
   info_t grant_info;
   assign grant_info = info_mem[grant_slot];
@@ -527,6 +569,8 @@ module weft_me_window
     end
   end
 
+  `WEFT_IMPLIES(OnlyJudgedIssue, granted, (grant_q & unjudged_q) == '0);
+  `WEFT_IMPLIES(VerdictIsAwaited, judged, unjudged_q[judged_slot] && valid_q[judged_slot]);
   `WEFT_IMPLIES(EntryFindsSlot, dec_valid_q, (free_q & ~valid_q) != '0);
   `WEFT_IMPLIES(EntriesApart, dec_valid_q, !in_valid_i);
   `WEFT_ASSERT(GrantOneHot, $onehot0(grant_q));

@@ -92,6 +92,14 @@ Err Engine::check_range(bool to_write, std::uint64_t addr, std::uint64_t length)
   return found ? Err::OK : Err::BAD_ADDR;
 }
 
+Err Engine::check_extent(const Wqe& w) const {
+  const Extent extent = extent_of(w);
+  if (const Err e = check_range(false, w.src0, extent.source); e != Err::OK) return e;
+  if (w.nsrc > 1)
+    if (const Err e = check_range(false, w.src1, extent.others); e != Err::OK) return e;
+  return check_range(true, w.dst, extent.result);
+}
+
 // Checks 2 to 12 of docs/me.md, in their order.
 Err Engine::check(const Wqe& w, std::uint32_t index) const {
   if (w.resv0 != 0) return Err::BAD_FLAGS;
@@ -110,11 +118,7 @@ Err Engine::check(const Wqe& w, std::uint32_t index) const {
   if (w.opcode == WqeOp::REDUCE) {
     if (const Err e = check_reduction(w, size_.parts()); e != Err::OK) return e;
     if (w.length == 0) return Err::OK;  // touches nothing
-    const Extent extent = extent_of(w);
-    if (const Err e = check_range(false, w.src0, extent.source); e != Err::OK) return e;
-    if (w.nsrc > 1)
-      if (const Err e = check_range(false, w.src1, extent.others); e != Err::OK) return e;
-    return check_range(true, w.dst, extent.result);
+    return check_extent(w);
   }
   if (w.opcode == WqeOp::WRITE) {
     if (w.length > wire::kMaxWqeLength) return Err::BAD_LENGTH;
@@ -254,7 +258,7 @@ void Engine::start(Ps now) {
 }
 
 // Takes entries into the window. They are read again: what the host changed since its REGISTER is looked at
-// for what would lead out of the model's tables, as the RTL does.
+// for what would lead out of the model's tables or out of its regions, as the RTL does.
 void Engine::fill(Context& c) {
   while (c.used < kEngineWindow && c.next < c.count && !c.killed) {
     Slot& slot = c.slots[c.used++];
@@ -276,9 +280,14 @@ void Engine::fill(Context& c) {
           slot.error = Err::BAD_LENGTH;
         else if (w.conn >= size_.conns)
           slot.error = Err::BAD_CONN;
+        else if (w.length != 0 && check_range(false, w.src0, w.length) != Err::OK)
+          slot.error = Err::BAD_ADDR;
         break;
       case WqeOp::REDUCE:
-        if (w.length > wire::kMaxWqeLength) slot.error = Err::BAD_LENGTH;
+        if (w.length > wire::kMaxWqeLength)
+          slot.error = Err::BAD_LENGTH;
+        else if (check_reduction(w, size_.parts()) == Err::OK && w.length != 0 && check_extent(w) != Err::OK)
+          slot.error = Err::BAD_ADDR;
         break;
       case WqeOp::WAIT:
       case WqeOp::SET:

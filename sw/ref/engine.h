@@ -146,6 +146,7 @@ class Engine {
   };
 
   wire::Err check_range(bool to_write, std::uint64_t addr, std::uint64_t length) const;
+  wire::Err check_extent(const wire::Wqe& reduce) const;
   Verdict verdict(const Subgraph& s);
   wire::Err reduce(const wire::Wqe& w);
   void complete(Ps now, std::uint64_t cookie, std::uint16_t subgraph, wire::DbOp op, wire::Err status,

@@ -429,7 +429,7 @@ TEST_CASE("engine: entries changed behind the checks end with the error of docs/
       {"type", [](Wqe& e) { e = good_reduce(), e.dtype = static_cast<Dtype>(14); }, "BAD_TYPE"},
       {"semaphore", [](Wqe& e) { e = wait(kNumSems, 1, true); }, "BAD_SEM"},
       {"misaligned", [](Wqe& e) { e = good_reduce(), e.src0 += 1; }, "BAD_ALIGN"},
-      {"wrap", [](Wqe& e) { e = good_reduce(), e.dst = ~uint64_t{0} - 127; }, "BAD_LENGTH"},
+      {"wrap", [](Wqe& e) { e = good_reduce(), e.dst = ~uint64_t{0} - 127; }, "BAD_ADDR"},
       {"dependency", [](Wqe& e) { e.has_dep0 = true, e.dep0 = 2; }, "OK"},
   };
   for (const auto& c : cases) {

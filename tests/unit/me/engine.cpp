@@ -3,6 +3,8 @@
 
 #include <fstream>
 
+#include "sw/ref/reduction.h"
+
 namespace me {
 
 namespace {
@@ -41,8 +43,9 @@ std::vector<uint32_t> firmware() {
   return words;
 }
 
-// A trace shows an issue a few cycles behind the decision, and a failure takes two to reach it.
-constexpr uint64_t kKillLatency = 6;
+// A trace shows an issue a few cycles behind the decision, and a failure takes two to reach it; before, it
+// may wait behind results of the semaphore unit, which go first, as many as its queue holds.
+constexpr uint64_t kKillLatency = 6 + 4;
 
 constexpr size_t kCqePosition = 21;  // of `cqe` in me_cnt_t
 
@@ -95,6 +98,11 @@ std::string Engine::where(unsigned subgraph, uint32_t entry) const {
 
 void Engine::configure(cfg::Table table, unsigned index, const cfg::Words& words) {
   settings_.push_back({static_cast<unsigned>(table), index, words});
+  if (table == cfg::Table::kRegion) {
+    // Only what no region grants at any time is certainly astray.
+    const cfg::Region r = cfg::Region::from_words(words);
+    if (r.valid) granted_.push_back({r.base, r.limit, r.local_read, r.local_write});
+  }
   // An upper bound: a WAIT may have been met before a lower value arrives.
   if (table == cfg::Table::kSem && index < kNumSems)
     sem_limit_[index] = std::max<uint64_t>(sem_limit_[index], words[0]);
@@ -324,6 +332,16 @@ void Engine::entry_done(unsigned subgraph, uint32_t entry, Err status) {
   }
 }
 
+// The rule that no entry may break, whatever it says: no byte outside of the regions.
+void Engine::check_touched(const char* what, bool to_write, uint64_t addr, uint64_t bytes) {
+  for (const Granted& g : granted_) {
+    if ((to_write ? g.write : g.read) && addr >= g.base && bytes <= g.limit - g.base &&
+        addr - g.base <= g.limit - g.base - bytes)
+      return;
+  }
+  complain(std::string(what) + ": bytes that no region grants");
+}
+
 void Engine::take_request(uint32_t id, uint8_t tag, bool tx) {
   const unsigned subgraph = id >> 16;
   const uint32_t entry = id & 0xffff;
@@ -342,6 +360,7 @@ void Engine::take_request(uint32_t id, uint8_t tag, bool tx) {
         b->req_len != w.length) {
       complain("WRITE with other fields than its entry: " + where(subgraph, entry));
     }
+    if (w.length != 0) check_touched("WRITE", false, w.src0, w.length);
   } else {
     if (w.opcode != WqeOp::REDUCE || b->nmc_dtype != static_cast<unsigned>(w.dtype) ||
         b->nmc_to != static_cast<unsigned>(w.to) || b->nmc_redop != static_cast<unsigned>(w.redop) ||
@@ -349,6 +368,13 @@ void Engine::take_request(uint32_t id, uint8_t tag, bool tx) {
         b->nmc_own != w.own || b->nmc_src0 != w.src0 || b->nmc_src1 != w.src1 || b->nmc_stride != w.stride ||
         b->nmc_dst != w.dst || b->nmc_len != w.length || b->nmc_scalar != w.scalar) {
       complain("REDUCE with other fields than its entry: " + where(subgraph, entry));
+    }
+    // What the reducer refuses touches nothing.
+    if (w.length != 0 && weft::ref::check_reduction(w, {.exact = 0}) == Err::OK) {
+      const weft::ref::Extent extent = weft::ref::extent_of(w);
+      check_touched("REDUCE, source", false, w.src0, extent.source);
+      if (w.nsrc > 1) check_touched("REDUCE, other sources", false, w.src1, extent.others);
+      check_touched("REDUCE, result", true, w.dst, extent.result);
     }
   }
   run.in_flight[entry] = true;
@@ -401,7 +427,7 @@ void Engine::take_trace() {
         complain("done without an issue: " + where(subgraph, entry));
       entry_done(subgraph, entry, status);
     } else if (open_to_streams(w) && status != Err::BAD_CONN && status != Err::BAD_TYPE &&
-               status != Err::BAD_LENGTH) {
+               status != Err::BAD_LENGTH && status != Err::BAD_ADDR) {
       const auto failure = run.failures.find(entry);
       const Err told = failure == run.failures.end() ? Err::OK : failure->second;
       if (!run.done[entry] || told != status)

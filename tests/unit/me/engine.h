@@ -136,7 +136,13 @@ class Engine {
     uint64_t from;  // completions the engine took before it
   };
 
+  struct Granted {
+    uint64_t base, limit;
+    bool read, write;
+  };
+
   void complain(const std::string& what);
+  void check_touched(const char* what, bool to_write, uint64_t addr, uint64_t bytes);
   uint64_t draw(const Range& range) {
     return range.low == range.high ? range.low : rng_.range(range.low, range.high);
   }
@@ -160,6 +166,7 @@ class Engine {
   std::deque<Doorbell> doorbells_;
   std::deque<std::pair<uint16_t, uint32_t>> signals_;
   std::deque<Setting> settings_;
+  std::vector<Granted> granted_;  // by regions, now or before
   uint64_t setting_cycle_ = 0;
   std::deque<Burst> reads_;
   std::deque<uint64_t> write_addrs_;
