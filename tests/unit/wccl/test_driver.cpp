@@ -235,3 +235,22 @@ TEST_CASE("driver: no more doorbells than the ring has room for completions", "[
   }
   CHECK(node.doorbells.size() == 40);
 }
+
+TEST_CASE("driver: a completion of the round before is not taken for one of this", "[driver]") {
+  // A ring of 256: the place that comes next holds a number that differs in the ninth bit only.
+  FakeNode node;
+  auto opened = weft::Device::open(node);
+  REQUIRE(opened.ok());
+  weft::Device& device = opened.value();
+  constexpr unsigned kEntries = 256;
+  REQUIRE(device.set_completion_ring(0x10000, kEntries).ok());
+  weft::wire::Cqe cqe;
+  for (std::uint64_t n = 0; n < 3 * kEntries; ++n) {
+    CAPTURE(n);
+    REQUIRE_FALSE(device.poll(&cqe));  // nothing has been asked
+    REQUIRE(device.post_unregister(1, 0x1000 + n).ok());
+    REQUIRE(device.poll(&cqe));
+    REQUIRE(cqe.cookie == 0x1000 + n);
+    REQUIRE(cqe.seq == n + 1);
+  }
+}
