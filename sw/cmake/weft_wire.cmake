@@ -11,7 +11,7 @@ target_include_directories(weft_gen_headers INTERFACE "${WEFT_GEN}")
 file(GLOB _inputs CONFIGURE_DEPENDS "${WEFT_ROOT}/sw/wire/*.py" "${WEFT_ROOT}/sw/wire/*.yaml"
   "${WEFT_ROOT}/sw/wire/*.rdl" "${WEFT_ROOT}/sw/wire/templates/*" "${WEFT_ROOT}/rtl/pkg/weft_pkg.sv")
 if(EXISTS "${_gen}")
-  set(_made weft_wire_pkg.sv weft_wire.h weft.lua weft_counters_pkg.sv weft_counters.h weft_cfg.h
+  set(_made weft_wire_pkg.sv weft_wire.h weft.lua weft_counters_pkg.sv weft_counters.h weft_cfg.h weft_trace.h
     weft_regs_pkg.sv weft_regs.sv weft_regs.h weft_interface_pkg.sv wire_tables.md)
   list(TRANSFORM _made PREPEND "${WEFT_GEN}/")
   add_custom_command(

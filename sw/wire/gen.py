@@ -367,15 +367,60 @@ def read_counters(path, wire):
     return out
 
 
-def read_tables(path):
-    """Configuration tables out of weft_pkg.sv: the enum cfg_table_e and, for each of its names CfgX, the packed struct
-    cfg_x_t of plain logic fields. The first field is the most significant; CFG_DATA[0] has the low bits."""
-    bad = Problems(path)
+def read_package(path):
+    """Text of a package, without semicolons in its comments."""
     try:
-        text = re.sub(r"//[^\n]*", lambda m: m.group().replace(";", ","), path.read_text(encoding="utf-8"))
+        return re.sub(r"//[^\n]*", lambda m: m.group().replace(";", ","), path.read_text(encoding="utf-8"))
     except OSError as e:
         print(f"{path}: {e.strerror}", file=sys.stderr)
         sys.exit(2)
+
+
+def read_struct(bad, text, name, what="", enums=()):
+    """Fields of a packed struct of plain logic (or of the given enums, by type: width), each with its lowest bit, and the
+    bits of all. The first field is the most significant. Nothing, and a problem, if there is no such struct."""
+    struct = re.search(r"typedef struct packed \{([^{}]*)\}\s*" + name + ";", text)
+    if not struct:
+        bad.add(name, f"not found{what}")
+        return None
+    widths = dict(enums)
+    kinds = "|".join(["logic", *widths])
+    fields = []
+    for line in filter(None, map(str.strip, struct.group(1).splitlines())):
+        field = re.fullmatch(rf"({kinds})\s*(?:\[(\d+):0\])?\s*([a-z][a-z0-9_]*);\s*(?://\s*(.*))?", line)
+        if line.startswith("//"):
+            continue
+        if not field:
+            bad.add(name, f"'{line}' is not 'logic [n:0] name;'")
+            continue
+        bits = widths[field[1]] if field[1] in widths else int(field[2] or 0) + 1
+        check_name(bad, f"{name}.{field[3]}", field[3], r"[a-z][a-z0-9_]*")
+        if bits > 64:
+            bad.add(f"{name}.{field[3]}", f"{bits} bits, at most 64")
+        fields.append({"name": field[3], "bits": bits, "doc": field[4] or "",
+                       "ctype": "bool" if bits == 1 else uint_type(min(bits, 64))})
+    lsb = 0
+    for field in reversed(fields):
+        field["lsb"] = lsb
+        lsb += field["bits"]
+    return fields, lsb
+
+
+def read_trace(path, wire):
+    """The engine's trace port, me_trace_t of weft_pkg.sv: what the simulator picks apart every cycle."""
+    bad = Problems(path)
+    enums = {f"{e['name']}_e": e["width"] for e in wire["enums"]}
+    found = read_struct(bad, read_package(path), "me_trace_t", enums=enums)
+    bad.stop_if_any()
+    fields, bits = found
+    return {"fields": fields, "bits": bits}
+
+
+def read_tables(path):
+    """Configuration tables out of weft_pkg.sv: the enum cfg_table_e and, for each of its names CfgX, the packed struct
+    cfg_x_t of plain logic fields. CFG_DATA[0] has the low bits."""
+    bad = Problems(path)
+    text = read_package(path)
     enum = re.search(r"typedef enum logic[^{]*\{([^}]*)\}\s*cfg_table_e;", text)
     if not enum:
         bad.add("cfg_table_e", "not found")
@@ -383,29 +428,13 @@ def read_tables(path):
     tables = []
     for name, value in re.findall(r"Cfg(\w+)\s*=\s*4'd(\d+)", enum.group(1)):
         struct_name = f"cfg_{name.lower()}_t"
-        struct = re.search(r"typedef struct packed \{([^{}]*)\}\s*" + struct_name + ";", text)
-        if not struct:
-            bad.add(struct_name, f"not found (table Cfg{name})")
+        found = read_struct(bad, text, struct_name, f" (table Cfg{name})")
+        if not found:
             continue
-        fields = []
-        for line in filter(None, map(str.strip, struct.group(1).splitlines())):
-            field = re.fullmatch(r"logic\s*(?:\[(\d+):0\])?\s*([a-z][a-z0-9_]*);\s*(?://\s*(.*))?", line)
-            if not field:
-                bad.add(struct_name, f"'{line}' is not 'logic [n:0] name;'")
-                continue
-            bits = int(field[1] or 0) + 1
-            check_name(bad, f"{struct_name}.{field[2]}", field[2], r"[a-z][a-z0-9_]*")
-            if bits > 64:
-                bad.add(f"{struct_name}.{field[2]}", f"{bits} bits, at most 64")
-            fields.append({"name": field[2], "bits": bits, "doc": field[3] or "",
-                           "ctype": "bool" if bits == 1 else uint_type(min(bits, 64))})
-        lsb = 0
-        for field in reversed(fields):
-            field["lsb"] = lsb
-            lsb += field["bits"]
-        if lsb > 512:
-            bad.add(struct_name, f"{lsb} bits, CFG_DATA holds 512")
-        tables.append({"name": name, "value": int(value), "fields": fields, "bits": lsb})
+        fields, bits = found
+        if bits > 512:
+            bad.add(struct_name, f"{bits} bits, CFG_DATA holds 512")
+        tables.append({"name": name, "value": int(value), "fields": fields, "bits": bits})
     bad.stop_if_any()
     return tables
 
@@ -510,13 +539,14 @@ def main():
         refresh_pages(wire, args.pages)
         return
     counters = read_counters(args.counters, wire)
-    tables = read_tables(HERE.parents[1] / "rtl" / "pkg" / "weft_pkg.sv")
+    package = HERE.parents[1] / "rtl" / "pkg" / "weft_pkg.sv"
+    tables = read_tables(package)
     root = compile_registers(HERE / "weft_regs.rdl")
     registers = list_registers(root)
-    everything = dict(wire, **counters, tables=tables, registers=registers,
+    everything = dict(wire, **counters, tables=tables, registers=registers, trace=read_trace(package, wire),
                       hash=interface_hash(wire, counters, tables, registers))
     for name in ("weft_wire_pkg.sv", "weft_wire.h", "weft.lua", "weft_counters_pkg.sv", "weft_counters.h", "weft_cfg.h",
-                 "weft_regs.h", "weft_interface_pkg.sv", "wire_tables.md"):
+                 "weft_trace.h", "weft_regs.h", "weft_interface_pkg.sv", "wire_tables.md"):
         write_if_changed(args.out / name, env.get_template(name + ".j2").render(**everything))
     write_regblock(root, args.out)
     if args.html:

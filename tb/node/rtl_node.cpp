@@ -11,6 +11,7 @@
 
 #include "tb/fabric/fabric.h"
 #include "tb/trace/pcap.h"
+#include "weft_trace.h"
 
 namespace weft::tb {
 
@@ -93,7 +94,7 @@ void RtlNode::sample(Ps now) {
   for (AxiReadSlave& s : reads_) s.sample();
   for (AxiWriteSlave& s : writes_) s.sample();
   host_.sample();
-  if ((pins_.me_trace[3] >> 24 & 3) != 0) trace_engine(now);
+  if (trace::issue(pins_.me_trace) || trace::done(pins_.me_trace)) trace_engine(now);
 }
 
 void RtlNode::drive(Ps next_edge) {
@@ -146,21 +147,15 @@ void RtlNode::advance_to(Ps end) {
   }
 }
 
-// me_trace_t of rtl/pkg/weft_pkg.sv, first field = most significant bits:
-//   issue[121] done[120] subgraph[119:104] entry[103:72] opcode[71:64] status[63:56]
-//   done_subgraph[55:40] done_entry[39:8] done_opcode[7:0]
 void RtlNode::trace_engine(Ps now) {
   ++engine_activity_;
   if (!env_.engine_trace) return;
   const uint32_t* w = pins_.me_trace;
-  if ((w[3] >> 24 & 1) != 0) {
-    events_.push_back({now, true, static_cast<uint16_t>(w[1] >> 8), w[0] >> 8 | w[1] << 24,
-                       static_cast<uint8_t>(w[0]), static_cast<uint8_t>(w[1] >> 24)});
-  }
-  if ((w[3] >> 25 & 1) != 0) {
-    events_.push_back({now, false, static_cast<uint16_t>(w[3] >> 8), w[2] >> 8 | w[3] << 24,
-                       static_cast<uint8_t>(w[2]), 0});
-  }
+  if (trace::done(w))
+    events_.push_back(
+        {now, true, trace::done_subgraph(w), trace::done_entry(w), trace::done_opcode(w), trace::status(w)});
+  if (trace::issue(w))
+    events_.push_back({now, false, trace::subgraph(w), trace::entry(w), trace::opcode(w), 0});
 }
 
 bool RtlNode::idle() const {
