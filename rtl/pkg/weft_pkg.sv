@@ -168,6 +168,7 @@ package weft_pkg;
 
   typedef struct packed {     // an ack, to build or as received; path is local to the port
     conn_t        conn;
+    logic [15:0]  incarnation;  // life of the connection that it was made in, or that it named
     path_t        path;
     logic [7:0]   epoch;
     psn_t         base;

@@ -109,6 +109,7 @@ module weft_rx_ack
     if (state_q == StRead) known_q <= conn_valid_i[conn];
     if (state_q == StState) begin
       ack_q.conn     <= conn_t'(conn);
+      ack_q.incarnation <= info.incarnation;
       ack_q.path     <= path_t'(idx_q[PathW-1:0]);
       ack_q.epoch    <= read_state_i.epoch;
       ack_q.base     <= read_state_i.base;

@@ -342,6 +342,7 @@ module weft_rx_check
   assign ack_valid_o = ack5_q;
   assign ack_o = '{
           conn: conn_t'(s5_q.conn),
+          incarnation: s5_q.incarnation,
           path: path_t'(s5_q.path),
           epoch: s5_q.epoch,
           base: wah5.base,

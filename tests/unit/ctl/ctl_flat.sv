@@ -59,6 +59,7 @@ module ctl_flat
     input  wire         ack_valid_i,
     output logic        ack_ready_o,
     input  wire  [11:0] ack_conn_i,
+    input  wire  [15:0] ack_incarnation_i,
     input  wire  [ 7:0] ack_path_i,
     input  wire  [ 7:0] ack_epoch_i,
     input  wire  [23:0] ack_base_i,
@@ -131,6 +132,7 @@ module ctl_flat
     };
     ack = '{
         conn: ack_conn_i,
+        incarnation: ack_incarnation_i,
         path: ack_path_i,
         epoch: ack_epoch_i,
         base: ack_base_i,

@@ -337,6 +337,7 @@ class Bench {
     Ack a;
     const auto word = [](auto&& wide, unsigned at) -> std::uint32_t { return wide[at]; };
     a.conn = static_cast<std::uint16_t>(b->ack_conn_o >> (12 * i) & 0xfff);
+    a.incarnation = static_cast<std::uint16_t>(b->ack_incarnation_o >> (16 * i));
     a.path = static_cast<std::uint8_t>(b->ack_path_o >> (8 * i));
     a.epoch = static_cast<std::uint8_t>(b->ack_epoch_o >> (8 * i));
     a.base = static_cast<std::uint32_t>(b->ack_base_o >> (24 * i)) & kPsnMask;

@@ -56,6 +56,7 @@ module rx_flat
     output logic [1:0]         ack_valid_o,
     input  wire  [1:0]         ack_ready_i,
     output logic [1:0][11:0]   ack_conn_o,
+    output logic [31:0]        ack_incarnation_o,
     output logic [1:0][7:0]    ack_path_o,
     output logic [1:0][7:0]    ack_epoch_o,
     output logic [47:0]        ack_base_o,
@@ -117,6 +118,7 @@ module rx_flat
   assign ack_hist1_o = ack[1].hist;
   for (genvar i = 0; i < 2; i++) begin : gen_ack
     assign ack_conn_o[i]               = ack[i].conn;
+    assign ack_incarnation_o[16*i+:16] = ack[i].incarnation;
     assign ack_path_o[i]               = ack[i].path;
     assign ack_epoch_o[i]              = ack[i].epoch;
     assign ack_base_o[24*i+:24]        = ack[i].base;

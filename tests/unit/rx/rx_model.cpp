@@ -104,6 +104,7 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint
     v.kind = Kind::Ack;
     ++accepted_;
     Ack a{static_cast<std::uint16_t>(conn),
+          f.wth.incarnation,
           static_cast<std::uint8_t>(path),
           f.wth.epoch,
           f.wah.base,
@@ -249,6 +250,7 @@ void Model::ack_built(const Ack& got, std::uint64_t offered_cycle) {
                got.base);
   }
   const State& s = path.states[k];
+  if (got.incarnation != conns_[got.conn].incarnation) fail_check("ack of another life: connection", got.conn);
   if (s.hist != got.hist)
     fail_check("ack history wrong: connection, path, base", got.conn, got.path, got.base);
   if (s.ce_bytes != got.ce_bytes) fail_check("ack CE bytes wrong:", got.ce_bytes, s.ce_bytes);

@@ -45,7 +45,7 @@ struct Conn {
 using Hist = std::bitset<wire::kHistBits>;  // bit i = PSN base-1-i
 
 struct Ack {
-  std::uint16_t conn{};
+  std::uint16_t conn{}, incarnation{};
   std::uint8_t path{}, epoch{};
   std::uint32_t base{};
   unsigned hist_words{};
