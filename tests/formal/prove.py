@@ -53,7 +53,7 @@ def edited(edits):
 
 
 def sources(proof, folder):
-    """The files of the reducer, those that are edited as copies in `folder`, and the proof."""
+    """The files of the reducer (with the common ones), those that are edited as copies in `folder`, and the proof."""
     found = flist.expand(["rtl/nmc/nmc.f"], BUILD)
     for name, text in edited(proof.edits).items():
         copy = os.path.join(folder, os.path.basename(name))
@@ -147,6 +147,13 @@ def rot_mistake(name, breaks, old, new):
     return Proof(name, "weft_proof_rot", ((ROT, old, new),), breaks, steps=5, parts=(breaks,))
 
 
+ARB = "rtl/common/weft_rr_arb.sv"
+
+
+def arb_mistake(name, breaks, old, new):
+    return Proof(name, "weft_proof_arb", ((ARB, old, new),), breaks, steps=14)
+
+
 def place_mistake(name, breaks, block, old, new):
     return Proof(name, "weft_proof_places", ((f"rtl/nmc/weft_nmc_{block}.sv", old, new),), breaks, steps=3)
 
@@ -161,6 +168,12 @@ PROOFS = [
     rot_mistake("rotator-turn", "gen_bit?7?.WindowIsItsBytes", "{x[383:0], x[NmcW-1:384]}",
                 "{x[255:0], x[NmcW-1:256]}"),
     rot_mistake("rotator-before", "gen_bit?0?.WindowIsItsBytes", "if (push_i) older_q", "if (emit_i) older_q"),
+    Proof("arbiter", "weft_proof_arb"),
+    arb_mistake("arbiter-fixed", "gen_size?2?.u_of.gen_requester?2?.ServedInTime", "else if (take_i) behind_q <= behind;", ""),
+    arb_mistake("arbiter-itself", "gen_size?5?.u_of.gen_requester?11?.ServedInTime", "behind[i] = lower;",
+                "behind[i] = lower || gnt_o[i];"),
+    arb_mistake("arbiter-idle", "gen_size?3?.u_of.NobodyWaitsIdle", "(first != '0) ? first : req_i", "first"),
+    arb_mistake("arbiter-two", "gen_size?3?.u_of.OneAsked", "chosen[i] && !lower", "chosen[i]"),
     Proof("places", "weft_proof_places"),
     place_mistake("places-spread", "gen_shape?2?.gen_size?1?.Spread", "pkg", "y[64*i+:32] = x[32*i+:32]",
                   "y[64*i+32+:32] = x[32*i+:32]"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reducer's write engine, rotators and places of elements, proved; and each mistake breaks what it should.
+"""The reducer's write engine, rotators and places of elements, and the arbiter, proved; each mistake breaks what it should.
 
 prove.py has the proofs; docs/formal.md tells what they mean.
 """
@@ -29,6 +29,14 @@ class Windows(Case):
 
     def test_every_element_goes_to_its_lane_and_its_place_in_the_result(self):
         self.check("places")
+
+
+class Arbiter(Case):
+    def test_who_asks_is_served_within_as_many_grants_as_there_are_requesters(self):
+        self.check("arbiter")
+
+    def test_mistakes_are_found(self):
+        self.check("arbiter-fixed", "arbiter-itself", "arbiter-idle", "arbiter-two")
 
 
 class Mistakes(Case):
