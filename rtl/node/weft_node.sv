@@ -535,6 +535,10 @@ module weft_node
   settle_t [NumPorts-1:0] settle;
   conn_fail_t [NumPorts-1:0] fail;
   rx_commit_t [NumPorts-1:0] commit;
+  logic [NumPorts-1:0] verdict_valid;
+  logic rx_fail_valid;
+  rx_verdict_t verdict;
+  conn_fail_t rx_fail;
 
   weft_core #(
       .NumPorts(NumPorts),
@@ -568,6 +572,10 @@ module weft_node
       .commit_valid_i(commit_valid),
       .commit_ready_o(commit_ready),
       .commit_i(commit),
+      .verdict_valid_o(verdict_valid),
+      .verdict_o(verdict),
+      .rx_fail_valid_o(rx_fail_valid),
+      .rx_fail_o(rx_fail),
       .sig_valid_o(sig_valid),
       .sig_ready_i(sig_ready),
       .sig_o(sig),
@@ -582,6 +590,7 @@ module weft_node
         .NumConns(NumConns),
         .PathsPerPort(PathsPerPort),
         .NumRegions(NumRegions),
+        .NumSems(NumSems),
         .PoolDepth(PoolDepth)
     ) u_port (
         .clk_i,
@@ -605,6 +614,10 @@ module weft_node
         .commit_valid_o(commit_valid[p]),
         .commit_ready_i(commit_ready[p]),
         .commit_o(commit[p]),
+        .verdict_valid_i(verdict_valid[p]),
+        .verdict_i(verdict),
+        .rx_fail_valid_i(rx_fail_valid),
+        .rx_fail_i(rx_fail),
         .m_axi_tx_araddr(m_axi_tx_araddr[p]),
         .m_axi_tx_arlen(m_axi_tx_arlen[p]),
         .m_axi_tx_arvalid(tx_arvalid[p]),

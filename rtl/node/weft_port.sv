@@ -20,6 +20,7 @@ module weft_port
     parameter int unsigned NumConns     = 64,
     parameter int unsigned PathsPerPort = 8,
     parameter int unsigned NumRegions   = 64,
+    parameter int unsigned NumSems      = 256,
     parameter int unsigned PoolDepth    = 1024,
     parameter int unsigned AheadBytes   = 32 * 1024
 ) (
@@ -46,6 +47,10 @@ module weft_port
     output logic             commit_valid_o,
     input  wire              commit_ready_i,
     output rx_commit_t       commit_o,
+    input  wire              verdict_valid_i,
+    input  wire rx_verdict_t verdict_i,
+    input  wire              rx_fail_valid_i,
+    input  wire conn_fail_t  rx_fail_i,
 
     // Memory: payload reads, placement writes.
     output logic [63:0]      m_axi_tx_araddr,
@@ -223,7 +228,8 @@ module weft_port
       .NumPorts(NumPorts),
       .NumConns(NumConns),
       .PathsPerPort(PathsPerPort),
-      .NumRegions(NumRegions)
+      .NumRegions(NumRegions),
+      .NumSems(NumSems)
   ) u_rx (
       .clk_i,
       .rst_i,
@@ -249,6 +255,10 @@ module weft_port
       .commit_valid_o,
       .commit_ready_i,
       .commit_o,
+      .verdict_valid_i,
+      .verdict_i,
+      .fail_valid_i(rx_fail_valid_i),
+      .fail_i(rx_fail_i),
       .ack_valid_o(ackout_valid),
       .ack_ready_i(ackout_ready),
       .ack_o(ackout),

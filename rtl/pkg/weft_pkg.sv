@@ -184,16 +184,24 @@ package weft_pkg;
   } ack_t;
 
   // ---- receiving --------------------------------------------------------------------------------
-  typedef struct packed {     // a data packet whose bytes are ordered in memory
+  typedef struct packed {     // a data packet whose bytes are ordered in memory, or could not be
     conn_t       conn;
+    logic [15:0] incarnation;
+    logic        mem_error;
     logic [15:0] stream;
     logic [15:0] msg_no;
     logic [31:0] msg_len;
+    logic [32:0] va;          // low bits: two packets of a message are less than 2^32 apart
     plen_t       len;
     logic        signal;
     sem_t        sem;
     logic [31:0] value;
   } rx_commit_t;
+
+  typedef struct packed {     // the core's answer to it, in order
+    logic  refused;           // it was not counted, and must not be acked
+    drop_e reason;            // why
+  } rx_verdict_t;
 
   typedef struct packed {     // semaphore += value
     sem_t        sem;

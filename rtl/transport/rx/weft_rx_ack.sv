@@ -5,7 +5,9 @@
 // most. History words behind the last one with a zero are not sent. An ack that reports a new gap
 // on a lossy port is offered twice.
 //
-// Paths of a connection that is not configured are skipped.
+// Paths of a connection that is not configured are skipped, and so is what a connection owed when it
+// was configured anew: a CfgConn ends an ack that is being built. One that is already offered stays,
+// with the incarnation it was made for; the frame builder looks at that.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -34,6 +36,7 @@ module weft_rx_ack
     input  wire                  pop_ready_i,
     input  wire                  popped_i,
     input  wire                  popped_again_i,
+    input  wire                  popped_void_i,
     // State of a path: one cycle after the grant
     output logic                 read_o,
     input  wire                  read_ready_i,
@@ -47,7 +50,8 @@ module weft_rx_ack
     input  wire                  ack_ready_i,
     output ack_t                 ack_o,
     output logic                 evt_sent_o,
-    output logic                 evt_again_o
+    output logic                 evt_again_o,
+    output logic                 evt_void_o
 );
 
   typedef enum logic [2:0] {
@@ -65,6 +69,7 @@ module weft_rx_ack
   logic [IdxW-1:0] idx_q;
   logic [ConnW-1:0] conn;
   logic again_q, known_q;
+  logic ended;  // the life that owes the ack being built
   ack_t ack_q;
   logic [Words-1:0] holes_q;  // history words with a zero
   rx_conn_t info;
@@ -84,6 +89,9 @@ module weft_rx_ack
       .rdata_o(info)
   );
 
+  assign ended = (state_q == StPopped && popped_i && popped_void_i) ||
+                 (state_q != StIdle && state_q != StOffer && info_we_i && info_idx_i == conn);
+
   always_comb begin
     state_d = state_q;
     unique case (state_q)
@@ -95,6 +103,7 @@ module weft_rx_ack
       StOffer:  if (ack_ready_i && !again_q) state_d = StIdle;
       default:  state_d = StIdle;
     endcase
+    if (ended) state_d = StIdle;
   end
 
   function automatic logic [3:0] words_to_send(logic [Words-1:0] holes);
@@ -135,6 +144,7 @@ module weft_rx_ack
   assign ack_o         = ack_q;
   assign evt_sent_o    = ack_valid_o && ack_ready_i;
   assign evt_again_o   = evt_sent_o && again_q;
+  assign evt_void_o    = ended || (state_q == StState && !known_q);
 
   `WEFT_HOLD(AckHolds, ack_valid_o && again_q, ack_ready_i, ack_o);
 

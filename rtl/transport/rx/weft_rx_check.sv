@@ -6,9 +6,9 @@
 //
 // Room for what an accepted frame needs is claimed by the caller through data_full_i and
 // ack_full_i: while they are low, at least 8 more frames find room. A data packet that claims its
-// PSN and is refused for what it asks (operation, stream, message, key, bounds, rights) fails its
-// connection: the first such error stays in the connection's status until it is configured again.
-// docs/rx.md.
+// PSN and is refused for what it asks (operation, stream, message, key, bounds, rights, semaphore)
+// fails its connection, and so does the core for what shows behind the write: the first such error
+// stays in the connection's status until it is configured again. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"
 
@@ -21,6 +21,7 @@ module weft_rx_check
     parameter  int unsigned NumConns     = 64,
     parameter  int unsigned PathsPerPort = 8,
     parameter  int unsigned NumRegions   = 64,
+    parameter  int unsigned NumSems      = 256,
     parameter  int unsigned PtrW         = 10,
     localparam int unsigned ConnW        = $clog2(NumConns),
     localparam int unsigned PathW        = $clog2(PathsPerPort)
@@ -61,9 +62,9 @@ module weft_rx_check
     output drop_e                       drop_o,
     output logic                        mark_valid_o,     // owe the path an ack at once
     output logic [ConnW+PathW-1:0]      mark_idx_o,
-    // A write of this connection failed in memory
-    input  wire                         mem_fail_i,
-    input  wire  [ConnW-1:0]            mem_fail_conn_i,
+    // The core has failed a connection: once in its life
+    input  wire                         fail_valid_i,
+    input  wire conn_fail_t             fail_i,
     // Status of a connection for its acks, same cycle
     input  wire  [ConnW-1:0]            status_conn_i,
     output err_e                        status_o
@@ -100,6 +101,7 @@ module weft_rx_check
   logic v2_q, v3_q, v4_q, v5_q;
   info_t s2_q, s3_q, s4_q, s5_q;
   plen_t len2_q, len3_q, len4_q, len5_q;
+  life_t life3_q, life4_q, life5_q;  // of the connection, as it was in S1
   cfg_global_t cfg_global;
   plen_t mtu_q;
   cfg_port_t port_q;
@@ -113,14 +115,15 @@ module weft_rx_check
     end
   end
 
+  rx_conn_t conn_info;  // in S2
   wdh_t wdh2, wdh3;
   assign wdh2 = s2_q.ext[$bits(ext_t)-1-:$bits(wdh_t)];
   assign wdh3 = s3_q.ext[$bits(ext_t)-1-:$bits(wdh_t)];
 
   // S3: content of the packet, as far as region and message do not matter
-  logic longer3_q, hollow3_q, mtu3_q, short3_q;
+  logic longer3_q, hollow3_q, mtu3_q, short3_q, no_sem3_q;
   // S4
-  logic bad_stream4_q, failed4_q, bad_msg4_q, hurry4_q, crosses4_q;
+  logic bad_stream4_q, failed4_q, bad_msg4_q, no_sem4_q, hurry4_q, crosses4_q;
   err_e status3;
   logic crosses3;
 
@@ -145,25 +148,28 @@ module weft_rx_check
     end
     if (v2_q) begin
       s3_q      <= s2_q;
+      life3_q   <= conn_info.life;
       len3_q    <= len2_q;
       longer3_q <= 32'(len2_q) > wdh2.msg_len;
       hollow3_q <= len2_q == '0 && wdh2.msg_len != '0;
       mtu3_q    <= len2_q > mtu_q;
       short3_q  <= len2_q < mtu_q;
+      no_sem3_q <= s2_q.signal && 32'(wdh2.sem) >= NumSems;
     end
     if (v3_q) begin
       s4_q          <= s3_q;
       len4_q        <= len3_q;
+      life4_q       <= life3_q;
       bad_stream4_q <= wdh3.stream != '0;
       failed4_q     <= status3 != ErrOk;
       bad_msg4_q    <= longer3_q || hollow3_q || mtu3_q;
+      no_sem4_q     <= no_sem3_q;
       hurry4_q      <= short3_q || !wdh3.more;
       crosses4_q    <= crosses3;
     end
   end
 
   // ---- configuration of the connection: read in S1, compared in S2
-  rx_conn_t conn_info;
   weft_sdpram #(
       .data_t(rx_conn_t),
       .Depth (NumConns)
@@ -203,14 +209,14 @@ module weft_rx_check
       .is_ack_o     (is_ack)
   );
 
-  logic same_epoch, fresh, stale, claim;
+  logic same_epoch, fresh, stale, claim, claim_ready;
   weft_rx_claim #(
       .NumPaths(NumConns * PathsPerPort)
   ) u_claim (
       .clk_i,
       .rst_i,
       .init_valid_i,
-      .init_ready_o,
+      .init_ready_o(claim_ready),
       .init_idx_i,
       .init_psn_i,
       .look_i      (head_valid_i),
@@ -250,37 +256,37 @@ module weft_rx_check
     in_epoch = ordered && same_epoch;
     claim    = in_epoch && fresh;
     bad      = claims || (is_data && (failed4_q || bad_stream4_q || bad_msg4_q || bad_key ||
-               bad_bounds || bad_rights));
+               bad_bounds || bad_rights || no_sem4_q));
     fail     = claim && bad && !failed4_q;
     reason4  = refused ? reason : !same_epoch ? DropEpoch : stale ? DropStale :
                !fresh ? DropFuture : (failed4_q || bad_stream4_q) ? DropStream :
-               bad_msg4_q ? DropMsg : bad_key ? DropKey : bad_bounds ? DropBounds : DropRights;
-    error4   = (claims || bad_stream4_q || bad_msg4_q) ? ErrRemoteOp : bad_key ? ErrRemoteKey :
-               bad_bounds ? ErrRemoteBounds : ErrRemoteRights;
+               bad_msg4_q ? DropMsg : bad_key ? DropKey : bad_bounds ? DropBounds :
+               bad_rights ? DropRights : DropBounds;
+    error4   = (claims || bad_stream4_q) ? ErrRemoteOp : bad_msg4_q ? ErrBadLength :
+               bad_key ? ErrRemoteKey : (bad_bounds || !bad_rights) ? ErrRemoteBounds :
+               ErrRemoteRights;
   end
 
-  // ---- status of the connections
+  // ---- status of the connections: what was refused here, and what the core has failed
   (* ram_style = "distributed" *) err_e status_mem[NumConns];
-  logic [NumConns-1:0] mem_failed_q;
+  (* ram_style = "distributed" *) err_e late_mem[NumConns];
   logic clear;  // a path of a connection starts: so does its status
   assign clear = init_valid_i && init_ready_o;
+  assign init_ready_o = claim_ready && !fail_valid_i;
 
-  function automatic err_e status_of(err_e refused_status, logic mem_failed);
-    return (refused_status != ErrOk) ? refused_status : mem_failed ? ErrRemoteMem : ErrOk;
+  function automatic err_e status_of(err_e refused_status, err_e late_status);
+    return (refused_status != ErrOk) ? refused_status : late_status;
   endfunction
-  assign status3  = status_of(status_mem[s3_q.conn], mem_failed_q[s3_q.conn]);
-  assign status_o = status_of(status_mem[status_conn_i], mem_failed_q[status_conn_i]);
+  assign status3  = status_of(status_mem[s3_q.conn], late_mem[s3_q.conn]);
+  assign status_o = status_of(status_mem[status_conn_i], late_mem[status_conn_i]);
 
   logic [ConnW-1:0] status_waddr;
+  logic [ConnW-1:0] late_waddr;
   assign status_waddr = fail ? s4_q.conn : init_idx_i[PathW+:ConnW];
+  assign late_waddr   = fail_valid_i ? fail_i.conn[ConnW-1:0] : init_idx_i[PathW+:ConnW];
   always_ff @(posedge clk_i) begin
     if (fail || clear) status_mem[status_waddr] <= fail ? error4 : ErrOk;
-    if (rst_i) begin
-      mem_failed_q <= '0;
-    end else begin
-      if (info_we_i) mem_failed_q[info_idx_i] <= 1'b0;
-      if (mem_fail_i) mem_failed_q[mem_fail_conn_i] <= 1'b1;
-    end
+    if (fail_valid_i || clear) late_mem[late_waddr] <= fail_valid_i ? fail_i.status : ErrOk;
   end
 
   // ---- S5
@@ -294,6 +300,7 @@ module weft_rx_check
     if (v4_q) begin
       s5_q      <= s4_q;
       len5_q    <= is_probe ? '0 : len4_q;
+      life5_q   <= life4_q;
       probe5_q  <= is_probe;
       hurry5_q  <= is_probe || hurry4_q;
       bursts5_q <= (is_probe || len4_q == '0) ? 2'd0 : crosses4_q ? 2'd2 : 2'd1;
@@ -329,11 +336,13 @@ module weft_rx_check
           path: path_t'(s5_q.path),
           epoch: s5_q.epoch,
           incarnation: s5_q.incarnation,
+          life: life5_q,
           psn: s5_q.psn,
           timestamp: s5_q.timestamp,
           stream: wdh5.stream,
           msg_no: wdh5.msg_no,
           msg_len: wdh5.msg_len,
+          va: wdh5.va[32:0],
           len: len5_q,
           signal: s5_q.signal,
           sem: wdh5.sem,

@@ -4,8 +4,11 @@
 // from its state when it leaves. Owed at once on now_i, on the second packet since the last ack, or
 // when the first has waited ack_hold cycles.
 //
-// One operation a cycle in the order commit, mark, pop, timer; a commit at most every second cycle,
-// a mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and
+// A path that is configured anew (forget_i) owes nothing: an entry of its in the queue of owed ones
+// stays there, dead, until the new life owes an ack or the entry's turn comes.
+//
+// One operation a cycle in the order commit, mark, forget, pop, timer; a commit at most every second
+// cycle, a mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and
 // held (in order of time, as the hold is the same for all). Not up for one cycle a path behind
 // reset: nothing may be committed by then, and marks are forgotten. A held entry that an ack
 // overtook may fire early for a later packet: harmless. docs/rx.md.
@@ -31,6 +34,10 @@ module weft_rx_due
     // An ack is owed at once for another reason
     input  wire              mark_i,
     input  wire  [IdxW-1:0]  mark_idx_i,
+    // A path starts anew; taken in a cycle with ready
+    input  wire              forget_i,
+    output logic             forget_ready_o,
+    input  wire  [IdxW-1:0]  forget_idx_i,
     // Next path to ack; popped_o tells two cycles after pop_i && pop_ready_o: nothing that is
     // committed from then on is forgotten
     output logic             owed_o,
@@ -39,6 +46,7 @@ module weft_rx_due
     output logic             pop_ready_o,
     output logic             popped_o,
     output logic             popped_again_o,
+    output logic             popped_void_o,  // it was owed by a life that has ended
     output logic             held_o          // an ack is held back
 );
 
@@ -47,12 +55,14 @@ module weft_rx_due
     OpWalk,    // behind reset: no path owes
     OpCommit,
     OpMark,
+    OpForget,
     OpPop,
     OpTimer
   } op_e;
 
   typedef struct packed {
-    logic queued;  // owed
+    logic queued;  // in the queue of owed ones
+    logic dead;    // and that entry is of a life that has ended
     logic held;    // in the queue of held ones
     logic one;     // a packet came since the last ack
     logic again;
@@ -76,7 +86,7 @@ module weft_rx_due
   logic up;
   logic mark_q;
   logic [IdxW-1:0] mark_idx_q;
-  logic mark_take, pop_take, timer_take;
+  logic mark_take, forget_take, pop_take, timer_take;
   logic expired_q, held_valid, held_take;
   held_t held_head;
   op_e op_q;
@@ -85,15 +95,17 @@ module weft_rx_due
 
   assign up         = walk_q[IdxW];
   assign mark_take  = mark_q && !commit_i;
-  assign pop_ready_o = up && !commit_i && !mark_q;
+  assign forget_ready_o = up && !commit_i && !mark_q;
+  assign forget_take = forget_i && forget_ready_o;
+  assign pop_ready_o = up && !commit_i && !mark_q && !forget_i;
   assign pop_take   = pop_i && pop_ready_o;
-  assign timer_take = up && expired_q && held_valid && !commit_i && !mark_q && !pop_i;
+  assign timer_take = up && expired_q && held_valid && !commit_i && !mark_q && !forget_i && !pop_i;
   assign held_take  = timer_take;
 
   always_ff @(posedge clk_i) begin
     if (mark_i) mark_idx_q <= mark_idx_i;
     idx_q   <= !up ? walk_q[IdxW-1:0] : commit_i ? commit_idx_i : mark_q ? mark_idx_q :
-               pop_i ? owed_idx_o : held_head.idx;
+               forget_i ? forget_idx_i : pop_i ? owed_idx_o : held_head.idx;
     now_q   <= commit_now_i;
     again_q <= commit_again_i;
     // One cycle late, so look at the entry behind a taken one afresh.
@@ -105,8 +117,8 @@ module weft_rx_due
     end else begin
       if (!up) walk_q <= walk_q + 1'b1;
       mark_q <= (mark_i && up) || (mark_q && !mark_take);
-      op_q   <= !up ? OpWalk : commit_i ? OpCommit : mark_q ? OpMark : pop_take ? OpPop :
-                timer_take ? OpTimer : OpNone;
+      op_q   <= !up ? OpWalk : commit_i ? OpCommit : mark_q ? OpMark : forget_take ? OpForget :
+                pop_take ? OpPop : timer_take ? OpTimer : OpNone;
     end
   end
   assign up_o = up;
@@ -114,38 +126,50 @@ module weft_rx_due
   // ---- act: read, decide and write in one cycle, so operations never meet
   (* ram_style = "distributed" *) flags_t flags_mem[NumPaths];
   flags_t old, next;
-  logic owe, hold;
+  logic wants, owe, hold;
   // pushed one cycle later: reading, deciding and counting is too much for one
   logic owe_q, hold_q;
   logic [IdxW-1:0] push_idx_q;
-  logic popped_q, popped_again_q;
+  logic popped_q, popped_again_q, popped_void_q;
 
   assign old = flags_mem[idx_q];
   always_comb begin
-    next = old;
-    owe  = 1'b0;
-    hold = 1'b0;
+    next  = old;
+    wants = 1'b0;
+    hold  = 1'b0;
     unique case (op_q)
       OpWalk: next = '0;
       OpCommit: begin
-        owe        = !old.queued && (now_q || old.one);
-        hold       = !old.queued && !owe && !old.held;
+        wants      = now_q || old.one;
+        hold       = !wants && !old.held && (!old.queued || old.dead);
         next.one   = 1'b1;
         next.again = old.again || again_q;
       end
-      OpMark: owe = !old.queued;
+      OpMark: wants = 1'b1;
+      OpForget: begin
+        next.dead  = old.queued;
+        next.one   = 1'b0;
+        next.again = 1'b0;
+      end
       OpPop: begin
         next.queued = 1'b0;
-        next.one    = 1'b0;
-        next.again  = 1'b0;
+        next.dead   = 1'b0;
+        if (!old.dead) begin  // else they are of the new life, which does not owe yet
+          next.one   = 1'b0;
+          next.again = 1'b0;
+        end
       end
       OpTimer: begin
-        owe       = !old.queued && old.one;
+        wants     = old.one;
         next.held = 1'b0;
       end
       default: ;
     endcase
-    if (owe) next.queued = 1'b1;
+    owe = wants && !old.queued;
+    if (wants) begin
+      next.queued = 1'b1;
+      next.dead   = 1'b0;
+    end
     if (hold) next.held = 1'b1;
   end
 
@@ -156,9 +180,11 @@ module weft_rx_due
     push_idx_q     <= idx_q;
     popped_q       <= op_q == OpPop && !rst_i;
     popped_again_q <= old.again;
+    popped_void_q  <= old.dead;
   end
   assign popped_o       = popped_q;
   assign popped_again_o = popped_again_q;
+  assign popped_void_o  = popped_void_q;
   assign held_o         = held_valid;
 
   logic owed_ready, held_ready;

@@ -2,12 +2,12 @@
 //
 // Receive path of one port: frames in, to memory.
 //
-//   parse -> header, ICRC, claim, region -> verdict -> AXI write -> commit -> ack due
+//   parse -> header, ICRC, claim, region -> verdict -> AXI write -> core's verdict -> ack due
 //
 // In: AXI-Stream without ready, a beat a cycle for ever, frames of any size back to back. Out: an
-// AXI4 write master (aligned bursts within 4 KB, one ID), committed packets for the core, acks to
-// build for the transmit path, received acks for its control. Nothing of a refused frame reaches
-// memory; no ack covers a packet whose write is not answered. Every frame ends in exactly one of:
+// AXI4 write master (aligned bursts within 4 KB, one ID), packets in memory for the core, acks to
+// build for the transmit path, received acks for its control. Nothing of a frame refused here
+// reaches memory; no ack covers a packet whose write is not answered or that the core did not count. Every frame ends in exactly one of:
 // cnt_o.data, .probes, .acks, or one pulse of drop_o (one reason a cycle). What finds no room is
 // dropped (OVERFLOW).
 //
@@ -25,6 +25,7 @@ module weft_rx_path
     parameter int unsigned NumConns     = 64,
     parameter int unsigned PathsPerPort = 8,
     parameter int unsigned NumRegions   = 64,
+    parameter int unsigned NumSems      = 256,
     parameter int unsigned Words        = 512,  // packet buffer, 64 bytes each
     parameter int unsigned QueueDepth   = 512   // packets waiting for their write's response
 ) (
@@ -51,10 +52,17 @@ module weft_rx_path
     input  wire  [1:0]            m_axi_bresp,
     input  wire                   m_axi_bvalid,
     output logic                  m_axi_bready,
-    // To the core: a data packet is in memory. In order of arrival.
+    // To the core: a data packet is in memory, or its write failed. In order of arrival; an offer is
+    // taken back when its connection is configured anew.
     output logic                  commit_valid_o,
     input  wire                   commit_ready_i,
     output rx_commit_t            commit_o,
+    // The core's verdicts, one for each packet it took, in order, later than that cycle; and a pulse
+    // for a connection that it has failed, not later than the verdict that tells.
+    input  wire                   verdict_valid_i,
+    input  wire rx_verdict_t      verdict_i,
+    input  wire                   fail_valid_i,
+    input  wire conn_fail_t       fail_i,
     // To weft_tx_path: an ack to build
     output logic                  ack_valid_o,
     input  wire                   ack_ready_i,
@@ -92,7 +100,8 @@ module weft_rx_path
   logic info_we;
   logic [ConnW-1:0] info_idx;
   rx_conn_t info;
-  logic claim_init, claim_init_ready, state_init, state_init_ready;
+  logic claim_init, claim_init_ready, state_init, state_init_ready, due_init, due_init_ready;
+  logic init_busy;
   logic [IdxW-1:0] init_idx;
   psn_t init_psn;
   weft_rx_init #(
@@ -112,8 +121,11 @@ module weft_rx_path
       .claim_ready_i(claim_init_ready),
       .state_valid_o(state_init),
       .state_ready_i(state_init_ready),
+      .due_valid_o  (due_init),
+      .due_ready_i  (due_init_ready),
       .idx_o        (init_idx),
-      .psn_o        (init_psn)
+      .psn_o        (init_psn),
+      .busy_o       (init_busy)
   );
 
   // ---- frames
@@ -168,8 +180,7 @@ module weft_rx_path
 
   // ---- verdict
   logic up, queue_full, pending_valid, acked, refused, mark;
-  logic mem_fail;
-  logic [ConnW-1:0] mem_fail_conn, status_conn;
+  logic [ConnW-1:0] status_conn;
   err_e status;
   logic [IdxW-1:0] mark_idx;
   rx_pending_t pending;
@@ -183,6 +194,7 @@ module weft_rx_path
       .NumConns    (NumConns),
       .PathsPerPort(PathsPerPort),
       .NumRegions  (NumRegions),
+      .NumSems     (NumSems),
       .PtrW        (PtrW)
   ) u_check (
       .clk_i,
@@ -217,8 +229,8 @@ module weft_rx_path
       .drop_o         (refusal),
       .mark_valid_o   (mark),
       .mark_idx_o     (mark_idx),
-      .mem_fail_i     (mem_fail),
-      .mem_fail_conn_i(mem_fail_conn),
+      .fail_valid_i,
+      .fail_i,
       .status_conn_i  (status_conn),
       .status_o       (status)
   );
@@ -302,11 +314,11 @@ module weft_rx_path
       .commit_valid_o,
       .commit_ready_i,
       .commit_o,
+      .verdict_valid_i,
+      .verdict_i,
       .drop_valid_o   (late_drop),
       .drop_ready_i   (!refused),
       .drop_o         (late_reason),
-      .mem_fail_o     (mem_fail),
-      .mem_fail_conn_o(mem_fail_conn),
       .due_valid_o    (due),
       .due_now_o      (due_now),
       .due_again_o    (due_again),
@@ -323,7 +335,7 @@ module weft_rx_path
       .evt_bytes_o    (evt_bytes)
   );
 
-  logic owed, pop, pop_ready, popped, popped_again;
+  logic owed, pop, pop_ready, popped, popped_again, popped_void, evt_void;
   logic [IdxW-1:0] owed_idx;
   weft_rx_due #(
       .NumPaths(NumConns * PathsPerPort)
@@ -339,12 +351,16 @@ module weft_rx_path
       .commit_idx_i  (due_idx),
       .mark_i        (mark),
       .mark_idx_i    (mark_idx),
+      .forget_i      (due_init),
+      .forget_ready_o(due_init_ready),
+      .forget_idx_i  (init_idx),
       .owed_o        (owed),
       .owed_idx_o    (owed_idx),
       .pop_i         (pop),
       .pop_ready_o   (pop_ready),
       .popped_o      (popped),
       .popped_again_o(popped_again),
+      .popped_void_o (popped_void),
       .held_o        (held)
   );
 
@@ -364,6 +380,7 @@ module weft_rx_path
       .pop_ready_i   (pop_ready),
       .popped_i      (popped),
       .popped_again_i(popped_again),
+      .popped_void_i (popped_void),
       .read_o        (read),
       .read_ready_i  (read_ready),
       .read_idx_o    (read_idx),
@@ -374,7 +391,8 @@ module weft_rx_path
       .ack_ready_i,
       .ack_o,
       .evt_sent_o    (evt_sent),
-      .evt_again_o   (evt_again)
+      .evt_again_o   (evt_again),
+      .evt_void_o    (evt_void)
   );
 
   // ---- counters: the verdict's drop goes first, a late one waits for a cycle without
@@ -394,6 +412,7 @@ module weft_rx_path
     cnt_q.bytes      <= evt_bytes;
     cnt_q.acks_sent  <= evt_sent;
     cnt_q.acks_again <= evt_again;
+    cnt_q.acks_void  <= evt_void;
     if (rst_i) cnt_q <= '0;
   end
   assign drop_o = drop_q;
@@ -403,7 +422,7 @@ module weft_rx_path
   localparam int unsigned SettleW = 6;  // longer than a frame's way through parser and verdict
   logic [SettleW-1:0] settle_q;
   always_ff @(posedge clk_i) begin
-    if (rst_i || cfg_i.valid || s_axis_tvalid || claim_init || state_init || waiting || late_drop
+    if (rst_i || cfg_i.valid || s_axis_tvalid || init_busy || waiting || late_drop
         || held || owed || ack_valid_o || ackin_valid_o || !up) begin
       settle_q <= '0;
     end else if (settle_q != '1) begin

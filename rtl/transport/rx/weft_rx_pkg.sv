@@ -32,6 +32,10 @@ package weft_rx_pkg;
     logic [63:0]  keep;
   } beat_t;
 
+  // Life of a connection at this port: counts its CfgConn. Beside the incarnation, which the peer
+  // knows too, it tells two lives apart that were configured alike.
+  typedef logic [3:0] life_t;
+
   // Facts about a data packet or probe that the path check lets through; waits for its write.
   typedef struct packed {
     logic        probe;
@@ -42,11 +46,13 @@ package weft_rx_pkg;
     path_t       path;
     logic [7:0]  epoch;
     logic [15:0] incarnation;
+    life_t       life;
     psn_t        psn;
     logic [31:0] timestamp;
     logic [15:0] stream;
     logic [15:0] msg_no;
     logic [31:0] msg_len;
+    logic [32:0] va;           // low bits
     plen_t       len;
     logic        signal;
     sem_t        sem;
@@ -67,6 +73,7 @@ package weft_rx_pkg;
   // What the receiver keeps of a connection's configuration.
   typedef struct packed {
     logic [15:0] incarnation;
+    life_t       life;
     logic [15:0] share;
   } rx_conn_t;
 
@@ -82,6 +89,7 @@ package weft_rx_pkg;
     logic [7:0] lost;        // PSNs that the gap settled as lost (255: or more)
     logic       acks_sent;   // ack handed to the frame builder
     logic       acks_again;  // that one was the second copy
+    logic       acks_void;   // ack owed by a life that has ended: not sent
   } rx_evt_t;
 endpackage
 `default_nettype wire

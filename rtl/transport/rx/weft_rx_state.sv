@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // State of every path as its acks report it: {epoch, base, 256-bit history, CE and byte counters,
-// timestamp echo}. Committing a packet is one read-modify-write; a fresh one moves the base behind
+// timestamp echo}. Committing a packet is one read-modify-write: a sound one moves the base behind
 // it, shifts the history by the gap and one, and sets bit 0.
 //
-//   C0 address | C1 read, distance from base | C2 judge, shift, add | C3 result; written to the RAM
+//   C0 address | C1 read, distance from base | C2 shift, add | C3 result; written to the RAM
 //
-// A commit at most every second cycle. The latest fresh result stays in a register and stands in
+// A sound packet was claimed (weft_rx_claim) in this life of its path, and packets come in the order
+// of their claims; so it is of the path's epoch and not behind the base. That is not looked at again
+// but asserted. A commit at most every second cycle. The latest result stays in a register and stands in
 // for the RAM when the same path comes again, so there is no other forwarding. Acks read in the
 // cycles between: data one cycle after the grant, as of the last write.
 `default_nettype none
@@ -35,13 +37,11 @@ module weft_rx_state
     input  wire  [31:0]       timestamp_i,
     input  wire               ce_i,
     input  wire plen_t        bytes_i,      // that the packet counts
-    // C1: the connection is as it was when the packet was checked, and its write went well
+    // C1: the packet is of the connection's present life, and nobody has refused it
     input  wire               sound_i,
     // C3, in the third cycle after commit_i
     output logic              done_o,
-    output logic              fresh_o,       // sound, right epoch, ahead of base: state has moved
-    output logic              other_epoch_o,
-    output logic              behind_o,
+    output logic              fresh_o,       // it was sound: state has moved
     output logic [7:0]        gap_o,         // PSNs passed over; 255: or more
     output logic              ce_change_o,
     // An ack reads
@@ -69,11 +69,11 @@ module weft_rx_state
   psn_t after2_q, distance2_q;
   logic [31:0] timestamp2_q, bytes2_q;
   rx_state_t now2_q;
-  logic fresh2, far2;
+  logic far2;
   // C3
-  logic v3_q, fresh3_q, other_epoch3_q, behind3_q, ce_change3_q;
+  logic v3_q, fresh3_q, ce_change3_q;
   logic [7:0] gap3_q;
-  // The latest fresh result: in the RAM, or about to be
+  // The latest result: in the RAM, or about to be
   logic last_valid_q;
   logic [IdxW-1:0] last_idx_q;
   rx_state_t last_q;
@@ -105,7 +105,6 @@ module weft_rx_state
   assign read_state_o = found;
 
   assign now1   = (last_valid_q && last_idx_q == idx1_q) ? last_q : found;
-  assign fresh2 = sound2_q && same_epoch2_q && !distance2_q[23];
   // Further than the history reaches: only behind packets that claimed their PSN and were refused.
   assign far2   = distance2_q[22:8] != '0;
 
@@ -163,13 +162,11 @@ module weft_rx_state
     end
 
     v3_q     <= v2_q && !rst_i;
-    fresh3_q <= v2_q && fresh2 && !rst_i;
+    fresh3_q <= v2_q && sound2_q && !rst_i;
     if (v2_q) begin
-      other_epoch3_q <= !same_epoch2_q;
-      behind3_q      <= distance2_q[23];
       gap3_q         <= far2 ? '1 : distance2_q[7:0];
       ce_change3_q   <= ce2_q != now2_q.ce;
-      if (fresh2) begin
+      if (sound2_q) begin
         last_idx_q      <= idx2_q;
         last_q.epoch    <= now2_q.epoch;
         last_q.base     <= after2_q;
@@ -182,17 +179,16 @@ module weft_rx_state
       end
     end
     if (rst_i) last_valid_q <= 1'b0;
-    else if (v2_q && fresh2) last_valid_q <= 1'b1;
+    else if (v2_q && sound2_q) last_valid_q <= 1'b1;
     else if (init_valid_i && init_idx_i == last_idx_q) last_valid_q <= 1'b0;
   end
 
   assign done_o        = v3_q;
   assign fresh_o       = fresh3_q;
-  assign other_epoch_o = other_epoch3_q;
-  assign behind_o      = behind3_q;
   assign gap_o         = gap3_q;
   assign ce_change_o   = ce_change3_q;
 
+  `WEFT_IMPLIES(SoundIsFresh, v2_q && sound2_q, same_epoch2_q && !distance2_q[23]);
   `WEFT_NEXT(CommitsTwoApart, commit_i, !commit_i);
 
 endmodule

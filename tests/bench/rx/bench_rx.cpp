@@ -56,7 +56,11 @@ class Alone {
  private:
   void edge() {
     dut_->m_axi_bvalid = responses_ != 0;
+    dut_->verdict_valid_i = told_;  // all is counted, at once
+    dut_->verdict_refused_i = 0;
+    dut_->fail_valid_i = 0;
     dut_->eval();
+    told_ = dut_->commit_valid_o && dut_->commit_ready_i;
     if (dut_->m_axi_bvalid && dut_->m_axi_bready) --responses_;
     if (dut_->m_axi_wvalid && dut_->m_axi_wlast) ++responses_;
     committed_ += dut_->evt_data_o;
@@ -77,6 +81,7 @@ class Alone {
 
   tb::OwnedModel<Vrx_flat> dut_{"rx_path"};
   std::uint64_t responses_ = 0, committed_ = 0;
+  bool told_ = false;
 };
 
 double cpu_s() {

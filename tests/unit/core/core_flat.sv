@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_core with flat ports for the bench: two ports, structs taken apart.
+// The sending half of weft_core with flat ports for the bench: two ports, structs taken apart.
 `default_nettype none
 module core_flat
   import weft_pkg::*;
@@ -65,18 +65,6 @@ module core_flat
     input  wire  [ 1:0][11:0] fail_conn_i,
     input  wire  [ 1:0][ 7:0] fail_status_i,
 
-    input  wire  [ 1:0]       commit_valid_i,
-    output logic [ 1:0]       commit_ready_o,
-    input  wire  [ 1:0][11:0] commit_conn_i,
-    input  wire  [ 1:0][15:0] commit_msg_no_i,
-    input  wire  [ 1:0][31:0] commit_msg_len_i,
-    input  wire  [ 1:0][12:0] commit_len_i,
-    input  wire  [ 1:0]       commit_signal_i,
-    input  wire  [ 1:0][31:0] commit_value_i,
-    output logic              sig_valid_o,
-    input  wire               sig_ready_i,
-    output logic [15:0]       sig_sem_o,
-    output logic [31:0]       sig_value_o,
     output logic [ 4:0]       cnt_o,
     output logic              idle_o
 );
@@ -88,8 +76,6 @@ module core_flat
   pull_rsp_t rsp;
   settle_t [1:0] settle;
   conn_fail_t [1:0] fail;
-  rx_commit_t [1:0] commit;
-  signal_t sig;
 
   always_comb begin
     globals = '0;
@@ -117,16 +103,6 @@ module core_flat
           desc: '{msg: settle_msg_i[p], pkt: settle_pkt_i[p], len: settle_len_i[p]}
       };
       fail[p] = '{conn: fail_conn_i[p], status: err_e'(fail_status_i[p])};
-      commit[p] = '{
-          conn: commit_conn_i[p],
-          stream: 16'd0,
-          msg_no: commit_msg_no_i[p],
-          msg_len: commit_msg_len_i[p],
-          len: commit_len_i[p],
-          signal: commit_signal_i[p],
-          sem: {4'd0, commit_conn_i[p]},
-          value: commit_value_i[p]
-      };
     end
   end
   assign {cpl_tag_o, cpl_status_o} = {cpl.tag, cpl.status};
@@ -139,7 +115,6 @@ module core_flat
   assign {rsp_msg_no_o, rsp_msg_len_o, rsp_sem_o, rsp_value_o} = {
     rsp.msg_no, rsp.msg_len, rsp.sem, rsp.value
   };
-  assign {sig_sem_o, sig_value_o} = sig;
 
   weft_core #(
       .NumPorts (2),
@@ -170,12 +145,17 @@ module core_flat
       .fail_valid_i,
       .fail_ready_o,
       .fail_i(fail),
-      .commit_valid_i,
-      .commit_ready_o,
-      .commit_i(commit),
-      .sig_valid_o,
-      .sig_ready_i,
-      .sig_o(sig),
+      // the receiving half has a bench of its own
+      .commit_valid_i('0),
+      .commit_ready_o(),
+      .commit_i('0),
+      .verdict_valid_o(),
+      .verdict_o(),
+      .rx_fail_valid_o(),
+      .rx_fail_o(),
+      .sig_valid_o(),
+      .sig_ready_i(1'b1),
+      .sig_o(),
       .cnt_o,
       .idle_o
   );

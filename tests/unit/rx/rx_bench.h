@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,9 @@ namespace rx {
 
 struct Stalls {
   weft::test::Profile mac{}, aw{}, w{}, b{}, commit{}, ack{}, ackin{};  // Profile{} is none
-  unsigned b_min = 40, b_max = 60;  // cycles from a burst's last word to its response
+  unsigned b_min = 40, b_max = 60;            // cycles from a burst's last word to its response
+  unsigned verdict_min = 1, verdict_max = 1;  // cycles from a packet told to the core to its verdict
+  double refuse = 0;                          // packets that the core refuses (MSG)
 };
 
 /// A lie of the bench about what the receiver did, to show that the model notices.
@@ -49,6 +52,7 @@ class Bench {
     b->s_axis_tvalid = 0;
     b->cfg_valid_i = 0;
     b->m_axi_bvalid = 0;
+    b->verdict_valid_i = b->fail_valid_i = 0;
     b->now_i = static_cast<std::uint32_t>(rng_());
     b.reset();
     run(kNumConns * kPathsPerPort + 4);  // deaf until the flags are clear
@@ -63,16 +67,13 @@ class Bench {
   weft::test::Bench<Vrx_flat> b;
   std::vector<std::uint8_t> memory;
   Lie lie = Lie::None;
+  bool hold_acks = false;    // no ack leaves
+  bool refuse_next = false;  // the core refuses the next packet it is told of
   std::function<bool(std::uint64_t burst)> response_error = [](std::uint64_t) { return false; };
   std::function<void(const Ack&, std::uint64_t cycle)> on_ack = [](const Ack&, std::uint64_t) {};
 
   void configure(const weft::cfg::Words& words, weft::cfg::Table table, unsigned index) {
-    b->cfg_valid_i = 1;
-    b->cfg_kind_i = static_cast<std::uint8_t>(table);
-    b->cfg_index_i = static_cast<std::uint16_t>(index);
-    for (unsigned i = 0; i < words.size(); ++i) b->cfg_data_i[i] = words[i];
-    cycle();
-    b->cfg_valid_i = 0;
+    put(words, table, index);
     run(16);
   }
   void global(unsigned mtu_log2, unsigned ack_hold) {
@@ -92,15 +93,31 @@ class Bench {
     configure(w.words(), weft::cfg::Table::kRegion, index);
     model.configure(r, index);
   }
-  void connect(unsigned conn, const Conn& c) {
+  /// CfgConn, and no longer.
+  void reconnect(unsigned conn, const Conn& c) {
     weft::cfg::Conn w;
     w.valid = c.valid;
     w.incarnation = c.incarnation;
     w.rx_psn = c.rx_psn;
     w.share = c.share;
+    const std::uint64_t at = cycle_;
+    put(w.words(), weft::cfg::Table::kConn, conn * 2 + kPort);
+    model.end_life(conn, at);
+    core_failed_[conn] = false;
+    run(kJudged);  // frames that the receiver has begun to judge are of the life before
     model.configure(conn, c);
-    configure(w.words(), weft::cfg::Table::kConn, conn * 2 + kPort);
-    run(48);
+  }
+  /// ... and until it serves.
+  void connect(unsigned conn, const Conn& c) {
+    reconnect(conn, c);
+    run(58);
+  }
+
+  /// The core fails a connection for a packet of another port.
+  void core_fails(unsigned conn, wire::Err status) {
+    core_failed_[conn] = true;
+    failing_ = {conn, static_cast<std::uint8_t>(status)};
+    cycle();
   }
 
   void send(Sent s) { to_send_.push_back(std::move(s)); }
@@ -111,6 +128,7 @@ class Bench {
   std::uint64_t overflows() const { return model.drops()[static_cast<std::size_t>(wire::Drop::OVERFLOW)]; }
   std::uint64_t acks_sent() const { return acks_sent_; }
   std::uint64_t acks_again() const { return acks_again_; }
+  std::uint64_t acks_void() const { return acks_void_; }
   std::uint64_t bursts() const { return bursts_; }
   unsigned max_outstanding() const { return max_outstanding_; }
 
@@ -135,14 +153,12 @@ class Bench {
     if (accepted != model.accepted()) throw CheckFailed("accepted frames counted differ");
     if (frames_ != accepted + drops) throw CheckFailed("frames in != accepted + dropped");
     if (frames_ != evt_frames_) throw CheckFailed("frames in counted differ");
-    if (evt_bytes_ + lost_bytes_ != model.payload_bytes()) throw CheckFailed("bytes counted differ");
+    if (evt_bytes_ + model.not_committed() != model.payload_bytes())
+      throw CheckFailed("bytes counted differ");
     if (strobed_ != model.payload_bytes()) throw CheckFailed("bytes strobed differ from payload bytes");
     if (evt_ce_ != model.ce_packets() || evt_sent_ != acks_sent_)
       throw CheckFailed("CE or acks counted differ");
   }
-  /// Payload of packets that were written but not committed (tests of memory errors).
-  void not_committed(std::uint64_t bytes) { lost_bytes_ += bytes; }
-
   void cycle() {
     drive();
     b.eval();
@@ -155,6 +171,14 @@ class Bench {
   std::uint64_t now() const { return cycle_; }
 
  private:
+  // From the cycle in which a frame looks at its connection to the one in which its verdict is seen.
+  static constexpr unsigned kJudged = 5;
+
+  struct Answer {
+    std::uint64_t ready_cycle;
+    unsigned conn, life;
+    CoreVerdict verdict;
+  };
   struct Burst {
     std::uint64_t addr;
     unsigned beats;
@@ -169,7 +193,24 @@ class Bench {
     bool error;
   };
 
+  void put(const weft::cfg::Words& words, weft::cfg::Table table, unsigned index) {
+    b->cfg_valid_i = 1;
+    b->cfg_kind_i = static_cast<std::uint8_t>(table);
+    b->cfg_index_i = static_cast<std::uint16_t>(index);
+    for (unsigned i = 0; i < words.size(); ++i) b->cfg_data_i[i] = words[i];
+    cycle();
+    b->cfg_valid_i = 0;
+  }
+
+  void fail(unsigned conn, std::uint8_t status) {
+    b->fail_valid_i = 1;
+    b->fail_conn_i = static_cast<std::uint16_t>(conn);
+    b->fail_status_i = status;
+    model.fail(conn, status, cycle_);
+  }
+
   void drive() {
+    answer();
     if (b_taken_) b->m_axi_bvalid = 0;
     b_taken_ = false;
     b->s_axis_tvalid = 0;
@@ -199,7 +240,35 @@ class Bench {
       b->m_axi_bresp = responses_.front().error ? 2 : 0;
     }
     b->commit_ready_i = commit_.go();
-    b->ack_ready_i = static_cast<std::uint8_t>(ack_.go() | ackin_.go() << 1);
+    b->ack_ready_i = static_cast<std::uint8_t>((ack_.go() && !hold_acks) | ackin_.go() << 1);
+  }
+
+  // The core: a packet whose memory failed, or that `refuse` picks, fails its connection; then all are
+  // refused.
+  void answer() {
+    b->verdict_valid_i = b->fail_valid_i = 0;
+    if (failing_) {
+      fail(failing_->first, failing_->second);
+      failing_.reset();
+      return;
+    }
+    if (answers_.empty() || answers_.front().ready_cycle > cycle_) return;
+    Answer a = answers_.front();
+    answers_.pop_front();
+    if (a.life != model.life(a.conn)) {
+      a.verdict = {wire::Drop::INCARNATION};
+    } else if (core_failed_[a.conn]) {
+      a.verdict = {wire::Drop::STREAM};
+    } else if (a.verdict.refused()) {
+      core_failed_[a.conn] = true;
+      const auto status = static_cast<std::uint8_t>(
+          a.verdict.reason == wire::Drop::MEM ? wire::Err::REMOTE_MEM : wire::Err::BAD_LENGTH);
+      fail(a.conn, status);
+    }
+    b->verdict_valid_i = 1;
+    b->verdict_refused_i = a.verdict.refused();
+    b->verdict_reason_i = static_cast<std::uint8_t>(a.verdict.reason);
+    model.answered(a.verdict);
   }
 
   void observe() {
@@ -222,8 +291,9 @@ class Bench {
     if (b->evt_frames_o) {
       if (judging_.empty()) throw CheckFailed("a verdict without a frame");
       const Sent& s = judging_.front();
+      const auto said = [&](wire::Drop d) { return b->refused_o && drop[static_cast<std::size_t>(d)]; };
       const Verdict v =
-          model.judge(s.frame, s.mac_error, drop[static_cast<std::size_t>(wire::Drop::OVERFLOW)], cycle_);
+          model.judge(s.frame, s.mac_error, said(wire::Drop::OVERFLOW), said(wire::Drop::CONN), cycle_);
       if (v.drop && lie == Lie::Verdict && drop.any()) drop = 0;
       if (v.drop) {
         const auto want = static_cast<std::size_t>(*v.drop);
@@ -244,8 +314,16 @@ class Bench {
       judging_.pop_front();
       b.progress();
     }
+    if (b->evt_data_o || b->evt_probes_o) model.committed(b->evt_probes_o, cycle_);
     for (std::size_t i = 0; i < drop.size(); ++i) {
-      if (drop[i]) model.late_drop(static_cast<wire::Drop>(i));
+      if (!drop[i]) continue;
+      if (late_.empty() || late_.front() != static_cast<wire::Drop>(i))
+        throw CheckFailed("a drop of nothing");
+      late_.pop_front();
+    }
+    if (b->late_valid_o) {
+      late_.push_back(static_cast<wire::Drop>(b->late_reason_o));
+      model.late_drop(late_.back(), cycle_);
     }
   }
 
@@ -290,7 +368,7 @@ class Bench {
       return;
     }
     if (b->m_axi_bvalid && b->m_axi_bready) {
-      model.response(responses_.front().error, cycle_);
+      model.response(responses_.front().error);
       responses_.pop_front();
       b_taken_ = true;
     }
@@ -313,8 +391,15 @@ class Bench {
     }
     if (b->commit_valid_o && b->commit_ready_i) {
       if (!(lie == Lie::LostCommit && ++lies_ == 50)) {
-        model.commit({b->commit_conn_o, b->commit_stream_o, b->commit_msg_no_o, b->commit_msg_len_o,
-                      b->commit_len_o, b->commit_signal_o != 0, b->commit_sem_o, b->commit_value_o});
+        CoreVerdict v =
+            model.commit({b->commit_conn_o, b->commit_incarnation_o, b->commit_mem_error_o != 0,
+                          b->commit_stream_o, b->commit_msg_no_o, b->commit_msg_len_o, b->commit_va_o,
+                          b->commit_len_o, b->commit_signal_o != 0, b->commit_sem_o, b->commit_value_o});
+        if (!v.refused() && (refuse_next || rng_.chance(stalls_.refuse))) v = {wire::Drop::MSG};
+        refuse_next = false;
+        std::uint64_t at = cycle_ + rng_.range(stalls_.verdict_min, stalls_.verdict_max);
+        if (!answers_.empty()) at = std::max(at, answers_.back().ready_cycle + 1);
+        answers_.push_back({at, b->commit_conn_o, model.life(b->commit_conn_o), v});
       }
     }
     if ((b->ack_valid_o & 1) && !offered_) {  // looked at when first offered: it may not run ahead of memory
@@ -330,6 +415,7 @@ class Bench {
       offered_ = false;
     }
     acks_again_ += b->evt_acks_again_o;
+    acks_void_ += b->evt_acks_void_o;
     if ((b->ack_valid_o & 2) && (b->ack_ready_i & 2)) model.ack_received(ack(1));
   }
 
@@ -362,10 +448,13 @@ class Bench {
   std::deque<Burst> addresses_;
   std::deque<Word> words_;
   std::deque<Response> responses_;
+  std::deque<Answer> answers_;
+  std::deque<wire::Drop> late_;  // dropped behind their write, not on drop_o yet
+  std::array<bool, kNumConns> core_failed_{};
+  std::optional<std::pair<unsigned, std::uint8_t>> failing_;
   bool offered_ = false, b_taken_ = false;
-  std::uint64_t cycle_ = 0, frames_ = 0, bursts_ = 0, response_count_ = 0, strobed_ = 0, lies_ = 0,
-                lost_bytes_ = 0;
-  std::uint64_t acks_sent_ = 0, acks_again_ = 0;
+  std::uint64_t cycle_ = 0, frames_ = 0, bursts_ = 0, response_count_ = 0, strobed_ = 0, lies_ = 0;
+  std::uint64_t acks_sent_ = 0, acks_again_ = 0, acks_void_ = 0;
   std::uint64_t evt_frames_ = 0, evt_data_ = 0, evt_probes_ = 0, evt_acks_ = 0, evt_ce_ = 0, evt_bytes_ = 0,
                 evt_sent_ = 0;
   unsigned max_outstanding_ = 0;

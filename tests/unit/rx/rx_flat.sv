@@ -44,13 +44,22 @@ module rx_flat
     output logic         commit_valid_o,
     input  wire          commit_ready_i,
     output logic [11:0]  commit_conn_o,
+    output logic [15:0]  commit_incarnation_o,
+    output logic         commit_mem_error_o,
     output logic [15:0]  commit_stream_o,
     output logic [15:0]  commit_msg_no_o,
     output logic [31:0]  commit_msg_len_o,
+    output logic [32:0]  commit_va_o,
     output logic [12:0]  commit_len_o,
     output logic         commit_signal_o,
     output logic [15:0]  commit_sem_o,
     output logic [31:0]  commit_value_o,
+    input  wire          verdict_valid_i,
+    input  wire          verdict_refused_i,
+    input  wire  [4:0]   verdict_reason_i,
+    input  wire          fail_valid_i,
+    input  wire  [11:0]  fail_conn_i,
+    input  wire  [7:0]   fail_status_i,
 
     // [0] to build, [1] received
     output logic [1:0]         ack_valid_o,
@@ -71,6 +80,10 @@ module rx_flat
     output logic [15:0]        ack_status_o,
 
     output logic [26:0]  drop_o,
+    // a packet dropped behind its write, as it happens: on drop_o it may come later
+    output logic         refused_o,  // the drop is of the frame judged in this cycle
+    output logic         late_valid_o,
+    output logic [4:0]   late_reason_o,
     output logic         evt_frames_o,
     output logic [12:0]  evt_bytes_o,
     output logic         evt_data_o,
@@ -81,6 +94,7 @@ module rx_flat
     output logic [7:0]   evt_lost_o,
     output logic         evt_acks_sent_o,
     output logic         evt_acks_again_o,
+    output logic         evt_acks_void_o,
     output logic         idle_o
 );
 
@@ -100,15 +114,24 @@ module rx_flat
       .m_axi_wdata, .m_axi_wstrb, .m_axi_wlast, .m_axi_wvalid, .m_axi_wready,
       .m_axi_bresp, .m_axi_bvalid, .m_axi_bready,
       .commit_valid_o, .commit_ready_i, .commit_o(commit),
+      .verdict_valid_i, .verdict_i('{verdict_refused_i, drop_e'(verdict_reason_i)}),
+      .fail_valid_i, .fail_i('{fail_conn_i, err_e'(fail_status_i)}),
       .ack_valid_o(ack_valid_o[0]), .ack_ready_i(ack_ready_i[0]), .ack_o(ack[0]),
       .ackin_valid_o(ack_valid_o[1]), .ackin_ready_i(ack_ready_i[1]), .ackin_o(ack[1]),
       .drop_o, .cnt_o(evt), .idle_o
   );
 
+  always_ff @(posedge clk_i) refused_o <= u_dut.refused;
+  assign late_valid_o  = u_dut.u_commit.drop_in;
+  assign late_reason_o = u_dut.u_commit.reason;
+
   assign commit_conn_o    = commit.conn;
+  assign commit_incarnation_o = commit.incarnation;
+  assign commit_mem_error_o = commit.mem_error;
   assign commit_stream_o  = commit.stream;
   assign commit_msg_no_o  = commit.msg_no;
   assign commit_msg_len_o = commit.msg_len;
+  assign commit_va_o      = commit.va;
   assign commit_len_o     = commit.len;
   assign commit_signal_o  = commit.signal;
   assign commit_sem_o     = commit.sem;
@@ -141,6 +164,7 @@ module rx_flat
   assign evt_lost_o       = evt.lost;
   assign evt_acks_sent_o  = evt.acks_sent;
   assign evt_acks_again_o = evt.acks_again;
+  assign evt_acks_void_o  = evt.acks_void;
 
 endmodule
 `default_nettype wire

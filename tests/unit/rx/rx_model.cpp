@@ -14,6 +14,13 @@ namespace {
 // read before and wait, or are being built.
 constexpr std::uint64_t kStatusGrace = 16;
 
+// Cycles behind a CfgConn in which a packet may still be committed for the life before: the last
+// comparison was made.
+constexpr std::uint64_t kLifeGrace = 32;
+
+// Cycles behind a CfgConn in which its connection may be out of service (some may wait for each other).
+constexpr std::uint64_t kStartGrace = 400;
+
 template <class... T>
 [[noreturn]] void fail_check(const char* what, T... values) {
   std::string text = what;
@@ -45,6 +52,7 @@ Model::Model(std::uint64_t mac, std::uint32_t ip, std::uint64_t memory_base, std
 
 void Model::configure(unsigned conn, const Conn& c) {
   conns_[conn] = c;
+  judged_[conn] = life_[conn];
   rx_conns_[conn] = {c.valid, c.incarnation};
   status_[conn] = {};
   if (!c.valid) return;
@@ -68,17 +76,24 @@ std::optional<Drop> Model::content(const wire::Parsed& f, unsigned conn, std::ui
   const std::size_t len = f.payload.size();
   if (status_[conn].code != 0 || f.wdh.stream != 0) return bad(Drop::STREAM, Err::REMOTE_OP);
   if (len > f.wdh.msg_len || (len == 0 && f.wdh.msg_len != 0) || len > mtu_)
-    return bad(Drop::MSG, Err::REMOTE_OP);
-  if (len == 0) return {};
+    return bad(Drop::MSG, Err::BAD_LENGTH);
+  const bool no_sem =
+      f.bth.opcode == static_cast<std::uint8_t>(wire::Opcode::WRITE_SIGNAL) && f.wdh.sem >= kNumSems;
+  if (len == 0) {
+    if (no_sem) return bad(Drop::BOUNDS, Err::REMOTE_BOUNDS);
+    return {};
+  }
   const Region& r = regions_[f.wdh.rkey % kNumRegions];
   if (!r.valid || r.key != f.wdh.rkey) return bad(Drop::KEY, Err::REMOTE_KEY);
   const std::uint64_t end = f.wdh.va + len;
   if (f.wdh.va < r.base || end < f.wdh.va || end > r.limit) return bad(Drop::BOUNDS, Err::REMOTE_BOUNDS);
   if (!r.remote_write) return bad(Drop::RIGHTS, Err::REMOTE_RIGHTS);
+  if (no_sem) return bad(Drop::BOUNDS, Err::REMOTE_BOUNDS);
   return {};
 }
 
-Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint64_t cycle) {
+Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, bool out_of_service,
+                     std::uint64_t cycle) {
   Verdict v;
   const auto drop = [this, &v](Drop reason) -> Verdict& {
     ++drops_[static_cast<std::size_t>(reason)];
@@ -88,6 +103,10 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint
 
   const wire::ParseResult r = wire::parse(frame, port_, mac_error);
   const wire::Parsed& f = r.frame;
+  const bool starting = out_of_service && f.bth.dqpn < kNumConns &&
+                        configured_lately(f.bth.dqpn, cycle, kStartGrace);
+  if (starting && (!r.drop || r.drop == Drop::INCARNATION || r.drop == Drop::PATH || r.drop == Drop::OPCODE))
+    return drop(Drop::CONN);
   bool unserved = false;  // refused for its operation, but its PSN is claimed
   if (r.drop) {
     unserved = r.drop == Drop::OPCODE && wire::layout_of(f.bth.opcode) == wire::Layout::DATA &&
@@ -148,6 +167,7 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint
   p.conn = conn;
   p.path = path;
   p.incarnation = f.wth.incarnation;
+  p.life = judged_[conn];
   p.psn = f.bth.psn;
   p.timestamp = f.wth.timestamp;
   p.ce = f.ipv4.ecn == wire::kEcnCe;
@@ -156,9 +176,12 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint
   if (!probe) {
     const auto len = static_cast<std::uint16_t>(f.payload.size());
     p.commit = {static_cast<std::uint16_t>(conn),
+                f.wth.incarnation,
+                false,
                 f.wdh.stream,
                 f.wdh.msg_no,
                 f.wdh.msg_len,
+                f.wdh.va & 0x1ffffffff,
                 len,
                 f.bth.opcode == static_cast<std::uint8_t>(wire::Opcode::WRITE_SIGNAL),
                 f.wdh.sem,
@@ -175,63 +198,91 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint
     payload_bytes_ += len;
   }
   pending_.push_back(p);
-  settle(cycle);
   return v;
 }
 
-void Model::response(bool error, std::uint64_t cycle) {
+void Model::response(bool error) {
   const auto it =
       std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return p.responses != 0; });
   if (it == pending_.end()) fail_check("a write response that no packet waits for");
-  it->failed |= error;
+  it->commit.mem_error |= error;
   --it->responses;
-  settle(cycle);
 }
 
-// Packets whose turn it is and whose responses are all there become state that acks may show.
-void Model::settle(std::uint64_t cycle) {
-  while (!pending_.empty() && pending_.front().responses == 0) {
-    const Pending p = pending_.front();
-    pending_.pop_front();
-    bytes_waiting_ -= p.commit.len;
-    Path& path = paths_[p.conn][p.path];
-    if (!conns_[p.conn].valid || conns_[p.conn].incarnation != p.incarnation) {
-      late_.push_back(conns_[p.conn].valid ? Drop::INCARNATION : Drop::CONN);
-      continue;
-    }
-    if (p.failed) {
-      late_.push_back(Drop::MEM);
-      fail(p.conn, static_cast<std::uint8_t>(Err::REMOTE_MEM), cycle);
-      path.ack_wanted = true;
-      continue;
-    }
-    ++accepted_;
-    State s = path.states.back();
-    const unsigned gap = (p.psn - s.base) & kPsnMask;
-    s.hist = (s.hist << (gap + 1)).set(0);
-    s.base = (p.psn + 1) & kPsnMask;
-    if (!p.probe) {
-      s.rx_bytes += p.commit.len + wire::kWinOverhead;
-      if (p.ce) s.ce_bytes += p.commit.len + wire::kWinOverhead;
-      ce_packets_ += p.ce;
-      commits_.push_back(p.commit);
-    }
-    s.echo = p.timestamp;
-    path.states.push_back(s);
+CoreVerdict Model::commit(const Commit& got) {
+  // The next one whose life goes on; those before it are dropped without the core.
+  for (Pending& p : pending_) {
+    if (p.probe || p.told) continue;
+    if (p.life != life_[p.conn] && !(p.commit == got)) continue;
+    if (p.responses != 0) fail_check("committed before its write was answered: connection", got.conn);
+    if (!(p.commit == got)) fail_check("committed packet differs: connection", got.conn, p.conn);
+    if (p.life != life_[p.conn]) fail_check("told the core of a life that has ended: connection", got.conn);
+    p.told = true;
+    if (got.mem_error) return {Drop::MEM};
+    return {};
   }
+  fail_check("committed packet that did not come, or twice: connection", got.conn);
 }
 
-void Model::late_drop(Drop reason) {
-  if (late_.empty() || late_.front() != reason) fail_check("unexpected drop behind a write:", int(reason));
-  late_.pop_front();
+void Model::answered(CoreVerdict verdict) {
+  for (Pending& p : pending_) {
+    if (!p.told || p.verdict) continue;
+    p.verdict = verdict;
+    return;
+  }
+  fail_check("test error: a verdict nobody asked for");
+}
+
+Model::Pending& Model::oldest() {
+  if (pending_.empty()) fail_check("committed or dropped a packet that did not come");
+  if (pending_.front().responses != 0) fail_check("committed or dropped before its write was answered");
+  return pending_.front();
+}
+
+void Model::committed(bool probe, std::uint64_t cycle) {
+  const Pending p = oldest();
+  pending_.pop_front();
+  bytes_waiting_ -= p.commit.len;
+  if (probe != p.probe) fail_check("committed out of order: connection", p.conn);
+  if (!probe && (!p.verdict || p.verdict->refused()))
+    fail_check("committed without the core's consent: connection", p.conn);
+  ++accepted_;
+  if (!probe && p.ce) ++ce_packets_;
+  if (p.life != life_[p.conn]) {
+    if (!configured_lately(p.conn, cycle, kLifeGrace))
+      fail_check("committed for a life that has ended: connection", p.conn);
+    return;
+  }
+  Path& path = paths_[p.conn][p.path];
+  State s = path.states.back();
+  const unsigned gap = (p.psn - s.base) & kPsnMask;
+  s.hist = (s.hist << (gap + 1)).set(0);
+  s.base = (p.psn + 1) & kPsnMask;
+  if (!p.probe) {
+    s.rx_bytes += p.commit.len + wire::kWinOverhead;
+    if (p.ce) s.ce_bytes += p.commit.len + wire::kWinOverhead;
+  }
+  s.echo = p.timestamp;
+  path.states.push_back(s);
+}
+
+void Model::late_drop(Drop reason, std::uint64_t cycle) {
+  const Pending p = oldest();
+  pending_.pop_front();
+  bytes_waiting_ -= p.commit.len;
   ++drops_[static_cast<std::size_t>(reason)];
-}
-
-void Model::commit(const Commit& got) {
-  if (commits_.empty()) fail_check("committed before its write was answered, or twice: connection", got.conn);
-  if (!(commits_.front() == got))
-    fail_check("committed packet differs: connection", got.conn, commits_.front().conn);
-  commits_.pop_front();
+  not_committed_ += p.commit.len;
+  if (p.life != life_[p.conn]) {
+    const bool starting = configured_lately(p.conn, cycle, kStartGrace);
+    const bool gone = !conns_[p.conn].valid || starting;
+    if (reason == Drop::CONN && gone) return;
+    if (reason == Drop::INCARNATION && (conns_[p.conn].valid || starting)) return;
+    // refused in the cycles in which its life ended
+    if (!configured_lately(p.conn, cycle, kLifeGrace)) fail_check("packet of a former life:", int(reason));
+  }
+  if (!p.verdict || !p.verdict->refused() || p.verdict->reason != reason)
+    fail_check("unexpected drop behind a write:", int(reason));
+  if (p.life == life_[p.conn]) paths_[p.conn][p.path].ack_wanted = true;
 }
 
 void Model::ack_received(const Ack& got) {
@@ -250,7 +301,8 @@ void Model::ack_built(const Ack& got, std::uint64_t offered_cycle) {
                got.base);
   }
   const State& s = path.states[k];
-  if (got.incarnation != conns_[got.conn].incarnation) fail_check("ack of another life: connection", got.conn);
+  if (got.incarnation != conns_[got.conn].incarnation)
+    fail_check("ack of another life: connection", got.conn);
   if (s.hist != got.hist)
     fail_check("ack history wrong: connection, path, base", got.conn, got.path, got.base);
   if (s.ce_bytes != got.ce_bytes) fail_check("ack CE bytes wrong:", got.ce_bytes, s.ce_bytes);
@@ -274,9 +326,7 @@ void Model::ack_built(const Ack& got, std::uint64_t offered_cycle) {
 
 void Model::at_rest(const std::vector<std::uint8_t>& memory) const {
   if (!pending_.empty()) fail_check("accepted packets never answered:", pending_.size());
-  if (!commits_.empty()) fail_check("committed packets not told:", commits_.size());
   if (!acks_.empty()) fail_check("received acks not handed on:", acks_.size());
-  if (!late_.empty()) fail_check("packets that should have been dropped behind their write:", late_.size());
   for (unsigned c = 0; c < kNumConns; ++c) {
     for (unsigned p = 0; p < kPathsPerPort; ++p) {
       const Path& path = paths_[c][p];

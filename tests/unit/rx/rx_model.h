@@ -25,7 +25,7 @@ struct CheckFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline constexpr unsigned kPort = 1, kPathsPerPort = 8, kNumConns = 64, kNumRegions = 64;
+inline constexpr unsigned kPort = 1, kPathsPerPort = 8, kNumConns = 64, kNumRegions = 64, kNumSems = 256;
 inline constexpr std::uint32_t kPsnMask = 0xffffff;
 
 struct Region {
@@ -57,13 +57,22 @@ struct Ack {
 };
 
 struct Commit {
-  std::uint16_t conn{}, stream{}, msg_no{};
+  std::uint16_t conn{}, incarnation{};
+  bool mem_error{};
+  std::uint16_t stream{}, msg_no{};
   std::uint32_t msg_len{};
+  std::uint64_t va{};  // 33 bits
   std::uint16_t len{};
   bool signal{};
   std::uint16_t sem{};
   std::uint32_t value{};
   bool operator==(const Commit&) const = default;
+};
+
+/// What the core says of a packet; OVERFLOW, which it never says, stands for "counted".
+struct CoreVerdict {
+  wire::Drop reason = wire::Drop::OVERFLOW;
+  bool refused() const { return reason != wire::Drop::OVERFLOW; }
 };
 
 enum class Kind { Data, Probe, Ack };
@@ -77,19 +86,31 @@ class Model {
  public:
   Model(std::uint64_t mac, std::uint32_t ip, std::uint64_t memory_base, std::size_t memory_bytes);
 
+  /// CfgConn came in cycle `at`: what was accepted before is of a life that has ended.
+  void end_life(unsigned conn, std::uint64_t at) {
+    ++life_[conn];
+    life_at_[conn] = at;
+  }
+  /// From now on frames are judged by the new configuration.
   void configure(unsigned conn, const Conn& c);
   void configure(const Region& r, unsigned index) { regions_[index] = r; }
   void mtu(unsigned bytes) { mtu_ = bytes; }
 
   /// The verdict on the next frame. `overflow`: the receiver said it had no room; believed if nothing
-  /// else is wrong with the frame.
-  Verdict judge(wire::Bytes frame, bool mac_error, bool overflow, std::uint64_t cycle);
+  /// else is wrong with the frame. `out_of_service`: it said so (CONN); believed of a connection that
+  /// is just being configured.
+  Verdict judge(wire::Bytes frame, bool mac_error, bool overflow, bool out_of_service, std::uint64_t cycle);
   /// A write response reached the receiver.
-  void response(bool error, std::uint64_t cycle);
-  /// The receiver dropped an accepted packet behind its write.
-  void late_drop(wire::Drop reason);
-  /// What the receiver put out.
-  void commit(const Commit& got);
+  void response(bool error);
+  /// The receiver tells the core of a packet; what the core says of it if it finds no fault itself.
+  CoreVerdict commit(const Commit& got);
+  /// The core's verdict on the oldest packet told and not answered reaches the receiver.
+  void answered(CoreVerdict verdict);
+  /// The core tells all ports that a connection has failed.
+  void fail(unsigned conn, std::uint8_t code, std::uint64_t cycle);
+  /// The receiver committed the oldest packet that waits, or dropped it.
+  void committed(bool probe, std::uint64_t cycle);
+  void late_drop(wire::Drop reason, std::uint64_t cycle);
   void ack_received(const Ack& got);
   void ack_built(const Ack& got, std::uint64_t offered_cycle);
   /// Everything has come to rest: nothing is missing, and what was committed has been acked.
@@ -97,6 +118,7 @@ class Model {
 
   /// Next PSN not claimed, for a generator that wants to stay in step.
   std::uint32_t next_psn(unsigned conn, unsigned path) const { return claims_[conn][path].next; }
+  unsigned life(unsigned conn) const { return life_[conn]; }
   std::uint8_t status(unsigned conn) const { return status_[conn].code; }
   std::size_t waiting() const { return pending_.size(); }
   std::uint64_t bytes_waiting() const { return bytes_waiting_; }
@@ -105,6 +127,8 @@ class Model {
   const std::array<std::uint64_t, wire::kDropCount>& drops() const { return drops_; }
   std::uint64_t accepted() const { return accepted_; }
   std::uint64_t ce_packets() const { return ce_packets_; }
+  /// Payload bytes of packets that were written but dropped behind their write.
+  std::uint64_t not_committed() const { return not_committed_; }
 
  private:
   struct Claim {
@@ -124,10 +148,13 @@ class Model {
   struct Pending {
     unsigned conn{}, path{};
     std::uint16_t incarnation{};
+    unsigned life{};
     std::uint32_t psn{}, timestamp{};
-    bool ce{}, probe{}, failed = false;
+    bool ce{}, probe{};
     unsigned responses{};  // still to come
     Commit commit;
+    bool told = false;  // to the core
+    std::optional<CoreVerdict> verdict;
   };
   struct Status {
     std::uint8_t code = 0;
@@ -135,8 +162,10 @@ class Model {
   };
 
   std::optional<wire::Drop> content(const wire::Parsed& f, unsigned conn, std::uint8_t& status) const;
-  void fail(unsigned conn, std::uint8_t code, std::uint64_t cycle);
-  void settle(std::uint64_t cycle);
+  Pending& oldest();
+  bool configured_lately(unsigned conn, std::uint64_t cycle, std::uint64_t cycles) const {
+    return life_[conn] != 0 && cycle < life_at_[conn] + cycles;
+  }
 
   wire::RxPort port_;
   std::array<wire::RxConn, kNumConns> rx_conns_{};
@@ -146,13 +175,14 @@ class Model {
   std::array<std::array<Claim, kPathsPerPort>, kNumConns> claims_{};
   std::array<std::array<Path, kPathsPerPort>, kNumConns> paths_{};
   std::array<Status, kNumConns> status_{};
+  std::array<unsigned, kNumConns> life_{}, judged_{};  // times configured, as packets and frames see it
+  std::array<std::uint64_t, kNumConns> life_at_{};     // cycle of the last time
   std::deque<Pending> pending_;
-  std::deque<Commit> commits_;
-  std::deque<wire::Drop> late_;
   std::deque<Ack> acks_;
   std::uint64_t memory_base_;
   std::vector<std::uint8_t> memory_;
-  std::uint64_t bytes_waiting_ = 0, payload_bytes_ = 0, acks_checked_ = 0, accepted_ = 0, ce_packets_ = 0;
+  std::uint64_t bytes_waiting_ = 0, payload_bytes_ = 0, acks_checked_ = 0, accepted_ = 0, ce_packets_ = 0,
+                not_committed_ = 0;
   std::array<std::uint64_t, wire::kDropCount> drops_{};
 };
 

@@ -70,7 +70,7 @@ Frame Traffic::data(unsigned conn, unsigned path, std::uint64_t va, std::size_t 
   wdh.va = va;
   wdh.rkey = rkey;
   wdh.msg_no = static_cast<std::uint16_t>(rng());
-  wdh.sem = static_cast<std::uint16_t>(rng());
+  wdh.sem = static_cast<std::uint16_t>(rng.below(kNumSems));
   wdh.msg_len = static_cast<std::uint32_t>(len == 0 ? 0 : len + (rng.chance(0.5) ? rng.below(1U << 20) : 0));
   wdh.value = static_cast<std::uint32_t>(rng());
   std::vector<std::uint8_t> payload(len);
@@ -227,7 +227,7 @@ Frame Traffic::forbidden() {
   const std::size_t len = rng.range(1, std::min(mix_.max_len, 1500U));
   const std::uint64_t va = rng.range(r.base, r.limit - len);
   Frame f;
-  switch (rng.below(10)) {
+  switch (rng.below(11)) {
     case 0: f = data(conn, 0, va, len, r.key ^ 1U << rng.range(6, 31)); break;  // key of the right region
     case 1: f = data(conn, 0, va, len, static_cast<std::uint32_t>(rng())); break;
     case 2: f = data(conn, 0, va, len, kRegions[kInvalidRegion].key); break;
@@ -240,6 +240,11 @@ Frame Traffic::forbidden() {
     case 7:  // stream
       f = data(conn, 0, va, len, r.key);
       f[kExtAt + 3] = static_cast<std::uint8_t>(rng.range(1, 255));
+      break;
+    case 9:  // a semaphore that is not there
+      f = data(conn, 0, va, rng.chance(0.3) ? 0 : len, r.key);
+      f[kBthAt] = static_cast<std::uint8_t>(Opcode::WRITE_SIGNAL);
+      f[kExtAt + 18] = static_cast<std::uint8_t>(rng.range(kNumSems >> 8, 255));
       break;
     case 8:  // longer than its message
       f = data(conn, 0, va, len, r.key);

@@ -163,3 +163,130 @@ TEST_CASE("rx acks: the status of a failed connection is in every later ack", "[
   for (const Ack& a : t.acks) CHECK(a.status == static_cast<std::uint8_t>(wire::Err::REMOTE_KEY));
   t.done();
 }
+
+TEST_CASE("rx acks: the end of CE is acked at once, as its beginning is", "[rx]") {
+  AckBench t(100000);
+  for (unsigned i = 0; i < 4; ++i) {  // marked, not, marked, not
+    wire::Frame f = t.lazy();
+    if (i % 2 == 0) wire::mark_ce(f);
+    t.bench.send(f);
+    t.bench.drain(100);
+    CHECK(t.acks.size() == i + 1);
+  }
+}
+
+TEST_CASE("rx acks: an ack that is to go twice does so whatever comes before it leaves", "[rx]") {
+  AckBench t(200);
+  const auto gap = [&t] {
+    (void)t.traffic.probe(0, 0);
+    t.bench.send(t.lazy());
+    t.bench.drain(60);
+  };
+  gap();
+  gap();
+  const auto before = t.bench.acks_again();
+  t.bench.hold_acks = true;
+  t.bench.send(t.lazy(1));  // stands at the wire
+  t.bench.send(t.lazy(1));
+  t.bench.drain(60);
+  gap();                   // waits behind it: to go twice
+  t.bench.send(t.lazy());  // and this is nothing new
+  t.bench.drain(60);
+  t.bench.hold_acks = false;
+  t.bench.drain(100);
+  CHECK(t.bench.acks_again() == before + 1);
+  t.done();
+}
+
+TEST_CASE("rx acks: a hold that ends while its path waits for the wire is begun again", "[rx]") {
+  AckBench t(300);
+  t.bench.hold_acks = true;
+  t.bench.send(t.lazy(1));  // stands at the wire
+  t.bench.send(t.lazy(1));
+  t.bench.send(t.lazy(0));  // held
+  t.bench.drain(60);
+  t.bench.send(t.lazy(0));  // owed now; the hold goes on
+  t.bench.drain(600);       // and is over
+  t.bench.hold_acks = false;
+  t.bench.drain(100);
+  const std::size_t before = t.acks.size();
+  t.bench.send(t.lazy(0));  // alone: nothing but its own hold makes its ack leave
+  t.bench.drain(500);
+  CHECK(t.acks.size() == before + 1);
+  t.done();
+}
+
+TEST_CASE("rx acks: the loss that makes a port lossy decays by 1/256 a packet, exactly", "[rx]") {
+  // One gap of one PSN is 2^16; below 50332 the port is not lossy any more.
+  unsigned packets = 0;
+  for (std::uint32_t loss = 1U << 16; loss >= 50332; loss -= loss >> 8) ++packets;
+  for (const bool lossy : {true, false}) {
+    AckBench t(200);
+    const auto gap = [&t] {
+      (void)t.traffic.probe(0, 0);
+      t.bench.send(t.lazy());
+      t.bench.drain(100);
+    };
+    gap();
+    for (unsigned i = 0; i < packets - lossy; ++i) {
+      t.bench.send(t.lazy(1));
+      t.bench.drain(100);
+    }
+    const auto before = t.bench.acks_again();
+    gap();
+    CHECK(t.bench.acks_again() - before == (lossy ? 1 : 0));
+    t.done();
+  }
+}
+
+TEST_CASE("rx acks: an ack that names blocks is refused, whether they are there or not", "[rx]") {
+  AckBench t(200);
+  unsigned refused = 0;
+  for (unsigned blocks = 0; blocks < 16; ++blocks) {
+    for (const bool there : {false, true}) {
+      for (const unsigned words : {0U, 1U, 8U}) {
+        wire::Frame f = t.traffic.ack(0, 0, words);
+        f[62] = static_cast<std::uint8_t>((f[62] & 0xf0) | blocks);
+        if (there) f.insert(f.end() - 4, std::size_t{12} * blocks, 0);
+        const std::size_t ip = f.size() - 14 - 4, udp = f.size() - 34 - 4;
+        f[16] = static_cast<std::uint8_t>((ip + 4) >> 8);
+        f[17] = static_cast<std::uint8_t>(ip + 4);
+        f[38] = static_cast<std::uint8_t>((udp + 4) >> 8);
+        f[39] = static_cast<std::uint8_t>(udp + 4);
+        wire::reseal(f);
+        t.bench.send(f);
+        refused += blocks != 0;
+      }
+    }
+  }
+  t.done();
+  CHECK(t.bench.model.drops()[static_cast<std::size_t>(wire::Drop::ACK_BAD)] == refused);
+}
+
+TEST_CASE("rx acks: what a connection owes when it is configured away or anew is not sent", "[rx]") {
+  for (const bool gone : {true, false}) {
+    // at every step of an ack: held, owed, popped, being built, offered
+    for (unsigned wait = 0; wait < 60; ++wait) {
+      CAPTURE(gone, wait);
+      AckBench t(40);
+      t.bench.hold_acks = wait % 2 == 0;
+      t.bench.send(t.lazy(0));
+      t.bench.send(t.lazy(1));
+      t.bench.send(t.traffic.probe(0, 2));
+      while (t.bench.queued() != 0 || t.bench.model.waiting() == 0) t.bench.cycle();
+      while (t.bench.model.waiting() != 0) t.bench.cycle();
+      t.bench.run(wait);
+      t.traffic.conns[0].valid = !gone;
+      t.traffic.conns[0].incarnation ^= 1;
+      const std::uint64_t configured = t.bench.now();
+      t.bench.connect(0, t.traffic.conns[0]);
+      t.bench.hold_acks = false;
+      t.bench.run(600);
+      for (const std::uint64_t at : t.at) CHECK(at <= configured);
+      // configured anew, what was only held is forgotten without having been owed
+      CHECK(t.bench.acks_void() + t.acks.size() <= 3);
+      if (gone && wait > 10) CHECK(t.bench.acks_void() + t.acks.size() == 3);
+      t.done();
+    }
+  }
+}
