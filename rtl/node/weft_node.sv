@@ -143,6 +143,25 @@ module weft_node
     output me_trace_t me_trace_o,
     output logic idle_o
 );
+  if (NumPorts < 1) begin : gen_bad_ports
+    $error("weft_node: NumPorts must be 1 or more");
+  end
+  if (NumConns < 2 || NumConns > 4096 || NumConns != 2 ** $clog2(NumConns)) begin : gen_bad_conns
+    $error("weft_node: NumConns must be a power of two, 2 to 4096");
+  end
+  if (PathsPerPort < 2 || PathsPerPort != 2 ** $clog2(PathsPerPort)) begin : gen_bad_paths
+    $error("weft_node: PathsPerPort must be a power of two, 2 or more");
+  end
+  if (NumPorts * PathsPerPort > 256) begin : gen_bad_path_numbers
+    $error("weft_node: NumPorts * PathsPerPort must be 256 at most, paths have 8 bits on the wire");
+  end
+  if (NumRegions < 2 || NumRegions != 2 ** $clog2(NumRegions)) begin : gen_bad_regions
+    $error("weft_node: NumRegions must be a power of two, 2 or more");
+  end
+  if (NumSems < 1 || NumSems > 65536) begin : gen_bad_sems
+    $error("weft_node: NumSems must be 1 to 65536, semaphores have 16 bits on the wire");
+  end
+
   cfg_t cfg;
   logic soft_rst, isolate, drained_q, ready;
   logic [63:0] now;
@@ -544,7 +563,7 @@ module weft_node
       .NumPorts(NumPorts),
       .NumConns(NumConns),
       .NumMsgs(NumMsgs),
-      .NumResend(NumPorts * PoolDepth)
+      .NumResend(2 ** $clog2(NumPorts * PoolDepth))  // a place for every packet that is out
   ) u_core (
       .clk_i,
       .rst_i(core_rst),

@@ -7,12 +7,12 @@
 //                                                              `-> signal, next message ...
 //
 // One packet every 4 cycles, and 3 more for every message that completes in order behind it. Each
-// packet gets one verdict, in the order of its port; that of a packet which completes messages comes
-// when their places are free (W-MSG-013). A packet that contradicts its message, whose memory failed,
-// or that would complete a message which its packets do not cover fails its connection: fail_o tells
-// all ports once, and nothing of that connection is counted until it is configured again.
+// packet gets one verdict, in the order of its port; that of a packet which completes messages
+// comes when their places are free (W-MSG-013). A packet that contradicts its message, whose memory
+// failed, or that would complete a message which its packets do not cover fails its connection:
+// fail_o tells all ports once, and nothing of it is counted until it is configured again.
 // A CfgConn of any port ends a connection's life: what was taken before is refused, the rows are
-// cleared, and what carries another incarnation than the last valid CfgConn is refused from then on.
+// cleared, and what carries another incarnation than the last valid CfgConn is refused from then.
 // Does not: look at keys (weft_rx_path did), acknowledge. See docs/core.md.
 `default_nettype none
 `include "weft_assert.svh"
@@ -45,7 +45,7 @@ module weft_core_rx
     input  wire     sig_ready_i,
     output signal_t sig_o,
 
-    // Pulses: a message completed in order; a packet was refused, but not for a life that has ended.
+    // Pulses: a message completed in order; a packet was refused, not for a life that has ended.
     output logic evt_msg_o,
     output logic evt_bad_o,
 
@@ -54,7 +54,7 @@ module weft_core_rx
   localparam int unsigned ConnW = (NumConns > 1) ? $clog2(NumConns) : 1;
   localparam int unsigned WinW = $clog2(MSG_WINDOW);
   localparam int unsigned PortW = (NumPorts > 1) ? $clog2(NumPorts) : 1;
-  localparam int unsigned Ahead = 4;  // packets between a port and the counting: cover takes 12 cycles
+  localparam int unsigned Ahead = 4;  // packets between a port and the counting, 12 cycles
   typedef logic [ConnW-1:0] cidx_t;
   typedef logic [PortW-1:0] pidx_t;
 
@@ -121,7 +121,7 @@ module weft_core_rx
   always_ff @(posedge clk_i) begin
     cfg_q <= cfg_i.valid && cfg_i.kind == CfgConn && cfg_index < 16'(NumConns) && !rst_i;
     cfg_conn_q <= cidx_t'(cfg_index);
-    cfg_valid_q <= cfg.valid;  // not: the row of a port that the connection does not use, or its end
+    cfg_valid_q <= cfg.valid;  // not: a port that the connection does not use, or its end
     cfg_incarnation_q <= cfg.incarnation;
   end
   weft_once_queue #(

@@ -5,9 +5,9 @@
 // most. History words behind the last one with a zero are not sent. An ack that reports a new gap
 // on a lossy port is offered twice.
 //
-// Paths of a connection that is not configured are skipped, and so is what a connection owed when it
-// was configured anew: a CfgConn ends an ack that is being built. One that is already offered stays,
-// with the incarnation it was made for; the frame builder looks at that.
+// Paths of a connection that is not configured are skipped, and so is what a connection owed when
+// it was configured anew: a CfgConn ends an ack that is being built. One that is already offered
+// stays, with the incarnation it was made for; the frame builder looks at that.
 `default_nettype none
 `include "weft_assert.svh"
 

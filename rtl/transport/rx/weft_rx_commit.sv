@@ -9,8 +9,8 @@
 //
 // Twice (rule W7), in B and in C1, a packet is compared with its connection as it is then: one of a
 // life that has ended is not offered, or not committed. A CfgConn in the cycles between the first
-// comparison and the core's taking it reaches it in A and B, so the core hears nothing of a life that
-// it has been told is over.
+// comparison and the core's taking it reaches it in A and B, so the core hears nothing of a life
+// that it has been told is over.
 //
 // A packet every second cycle. Room in the queue is announced ahead: with full_o low, 8 more
 // packets are taken. A packet that the core refuses is dropped for the core's reason. docs/rx.md.
@@ -137,7 +137,7 @@ module weft_rx_commit
   end
   assign full_o = full_q;
 
-  // ---- A: the connection as it is; B: offered. Configured in one of these cycles, it is over. -----
+  // ---- A: the connection as it is; B: offered. Configured meanwhile, it is over. ----------------
   function automatic logic ends(logic we, logic [ConnW-1:0] idx, conn_t conn);
     return we && idx == conn[ConnW-1:0];
   endfunction

@@ -7,10 +7,10 @@
 // A path that is configured anew (forget_i) owes nothing: an entry of its in the queue of owed ones
 // stays there, dead, until the new life owes an ack or the entry's turn comes.
 //
-// One operation a cycle in the order commit, mark, forget, pop, timer; a commit at most every second
-// cycle, a mark too, so a mark waits one cycle at most. Two queues of one entry a path each: owed, and
-// held (in order of time, as the hold is the same for all). Not up for one cycle a path behind
-// reset: nothing may be committed by then, and marks are forgotten. A held entry that an ack
+// One operation a cycle in the order commit, mark, forget, pop, timer; a commit at most every
+// second cycle, a mark too, so a mark waits one cycle at most. Two queues of one entry a path each:
+// owed, and held (in order of time, as the hold is the same for all). Not up for one cycle a path
+// behind reset: nothing may be committed by then, and marks are forgotten. A held entry that an ack
 // overtook may fire early for a later packet: harmless. docs/rx.md.
 `default_nettype none
 `include "weft_assert.svh"

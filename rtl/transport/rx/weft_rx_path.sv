@@ -7,9 +7,9 @@
 // In: AXI-Stream without ready, a beat a cycle for ever, frames of any size back to back. Out: an
 // AXI4 write master (aligned bursts within 4 KB, one ID), packets in memory for the core, acks to
 // build for the transmit path, received acks for its control. Nothing of a frame refused here
-// reaches memory; no ack covers a packet whose write is not answered or that the core did not count. Every frame ends in exactly one of:
-// cnt_o.data, .probes, .acks, or one pulse of drop_o (one reason a cycle). What finds no room is
-// dropped (OVERFLOW).
+// reaches memory; no ack covers a packet whose write is not answered or that the core did not
+// count. Every frame ends in exactly one of: cnt_o.data, .probes, .acks, or one pulse of drop_o
+// (one reason a cycle). What finds no room is dropped (OVERFLOW).
 //
 // NumConns, PathsPerPort, NumRegions and Words are powers of two, 2 or more. docs/rx.md.
 `default_nettype none
@@ -52,13 +52,13 @@ module weft_rx_path
     input  wire  [1:0]            m_axi_bresp,
     input  wire                   m_axi_bvalid,
     output logic                  m_axi_bready,
-    // To the core: a data packet is in memory, or its write failed. In order of arrival; an offer is
-    // taken back when its connection is configured anew.
+    // To the core: a data packet is in memory, or its write failed. In order of arrival; an offer
+    // is taken back when its connection is configured anew.
     output logic                  commit_valid_o,
     input  wire                   commit_ready_i,
     output rx_commit_t            commit_o,
-    // The core's verdicts, one for each packet it took, in order, later than that cycle; and a pulse
-    // for a connection that it has failed, not later than the verdict that tells.
+    // The core's verdicts, one for each packet it took, in order, later than that cycle; and a
+    // pulse for a connection that it has failed, not later than the verdict that tells.
     input  wire                   verdict_valid_i,
     input  wire rx_verdict_t      verdict_i,
     input  wire                   fail_valid_i,

@@ -6,11 +6,11 @@
 //
 //   C0 address | C1 read, distance from base | C2 shift, add | C3 result; written to the RAM
 //
-// A sound packet was claimed (weft_rx_claim) in this life of its path, and packets come in the order
-// of their claims; so it is of the path's epoch and not behind the base. That is not looked at again
-// but asserted. A commit at most every second cycle. The latest result stays in a register and stands in
-// for the RAM when the same path comes again, so there is no other forwarding. Acks read in the
-// cycles between: data one cycle after the grant, as of the last write.
+// A sound packet was claimed (weft_rx_claim) in this life of its path, and packets come in the
+// order of their claims; so it is of the path's epoch and not behind the base. That is not looked
+// at again but asserted. A commit at most every second cycle. The latest result stays in a register
+// and stands in for the RAM when the same path comes again, so there is no other forwarding. Acks
+// read in the cycles between: data one cycle after the grant, as of the last write.
 `default_nettype none
 `include "weft_assert.svh"
 
