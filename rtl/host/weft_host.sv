@@ -5,8 +5,8 @@
 //
 // A register access takes about 6 cycles; CFG_CMD, CNT_LO and FW_DATA hold the bus until they are
 // done. A soft reset first takes the node's masters and transmit streams off the outside
-// (isolate_o) and waits, for as long as it takes, until nothing is owed any more (drained_i); then it
-// resets everything but this module. After reset, hard or soft, doorbells, configuration, CPU-M
+// (isolate_o) and waits, for as long as it takes, until nothing is owed any more (drained_i); then
+// it resets everything but this module. After reset, hard or soft, doorbells, configuration, CPU-M
 // and arriving frames wait until all blocks have been idle for a while: a block whose table
 // is being cleared is not. The register map is sw/wire/weft_regs.rdl, the rules of use are in
 // docs/registers.md.

@@ -246,7 +246,7 @@ module weft_node
       .idle_o(host_idle)
   );
 
-  // ---- masters and streams between a block and the outside ---------------------------------------
+  // ---- masters and streams between a block and the outside --------------------------------------
   logic [NumPorts-1:0] tx_arvalid, tx_arready, tx_rvalid, tx_rready;
   logic [NumPorts-1:0] rx_awvalid, rx_awready, rx_wvalid, rx_wready, rx_wlast, rx_bvalid, rx_bready;
   logic [NumPorts-1:0][KeepW-1:0] rx_wstrb;

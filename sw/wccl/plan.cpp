@@ -328,8 +328,11 @@ void direct_reduce(const Context& c) {
   };
 
   int folded = kNone;  // the fold of the slice before: folds end in slice order, so that their signals do too
-  for (int s = 0; s < slices; ++s) send(s);
-  c.tell();  // behind what the folds wait for
+  // What this plan is is told behind what the first fold waits for, and no later: signals act in the order of
+  // the messages, and the results of the first slice wait for it.
+  send(0);
+  c.tell();
+  for (int s = 1; s < slices; ++s) send(s);
   std::vector<int> same(static_cast<std::size_t>(c.n), kNone);
   const auto same_as = [&](int p) {
     int& s = same[static_cast<std::size_t>(p)];

@@ -77,16 +77,18 @@ Result<Device> Device::open(Hal& hal, IfBusy busy) {
                     "for whoever had it before",
                     hal.csr_read(regs::kIdle), kPolls));
   hal.csr_write(regs::kCtrl, regs::kCtrlSoftReset.put(1));
-  // The node waits for whatever it is owed, without a bound; who waits for the node has one, and says for what.
+  // The node waits for whatever it is owed, without a bound; who waits for the node has one, and says for
+  // what.
   for (int i = 0;; ++i) {
     const auto idle = hal.csr_read(regs::kIdle);
     if (regs::kIdleResetDone.get(idle) != 0) break;
     if (i == kPolls)
       return Status::error(
           regs::kIdleDraining.get(idle) != 0
-              ? fmt::format("IDLE.draining: 1 after {} reads, the soft reset waits: memory owes an answer to a "
-                            "read or write of before, or a MAC does not take the rest of a frame",
-                            kPolls)
+              ? fmt::format(
+                    "IDLE.draining: 1 after {} reads, the soft reset waits: memory owes an answer to a "
+                    "read or write of before, or a MAC does not take the rest of a frame",
+                    kPolls)
               : fmt::format("IDLE.reset_done: 0 after {} reads, the soft reset does not end", kPolls));
     hal.relax();
   }

@@ -341,7 +341,8 @@ TEST_CASE(
   CHECK(job.comm(0).failure(plan.value()).find("to rank 1): RETRY_LIMIT (5 probes unanswered)") !=
         std::string::npos);
   CHECK(job.cluster().now_ps() - start < 500 * tb::kUs);
-  CHECK(job.counter("ctl.fail", 0) == 1);
+  CHECK(job.counter("ctl.fail", 0) >= 1);
+  CHECK(job.counter("ctl.fail", 0) <= 2);  // the one connection, once a port
   CHECK(job.counter("drop.conn", 1) + job.counter("drop.destination", 1) >= 5);
 
   REQUIRE(job.cluster().settle(tb::kMs).ok());
