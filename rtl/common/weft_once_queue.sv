@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue of indices in which each waits at most once: a push of one that waits changes nothing. So it
-// holds whatever fills it, how fast and how often; no depth has to be guessed. For work that is to be
-// done for a row as it is then (a connection to be set up anew, say).
+// Queue of indices in which each waits at most once: a push of one that waits changes nothing. So
+// it holds whatever fills it, how fast and how often; no depth has to be guessed. For work that is
+// to be done for a row as it is then (a connection to be set up anew, say).
 //
 // An index is out of the queue with its pop; pushed in that cycle or later it waits again. Push to
 // valid_o as weft_fifo: 1 cycle, or 2 with more than 64 indices.

@@ -134,7 +134,6 @@ module weft_nmc_chain
   // Sums on their way to the wide lanes, as long as the search for the scale of a block takes.
   logic [31:0] block_factor;
   logic [NmcW-1:0] between_q[MxScaleLatency];
-  wire to_blocks = Blocks && which_q inside {LaneFloatOut, LaneBlockOut};
   assign between_o = between_q[MxScaleLatency-1];
   assign factor_o  = block_factor;
 
@@ -159,6 +158,7 @@ module weft_nmc_chain
   end
 
   if (Blocks) begin : gen_scale
+    wire to_blocks = which_q inside {LaneFloatOut, LaneBlockOut};
     mx_scale_t scale, scale_ahead;
     logic      scale_room, scale_next, scale_here_q;
     // The oldest one lies in registers: from there it is a long way to its place in a beat.

@@ -273,8 +273,8 @@ module weft_nmc_decode
     x.fp            = k.req.dtype[3] || is_block(k.req.dtype);
     x.exact         = k.req.exact;
     x.fp64          = k.fp64;
-    // Integers wrap, so their sum may as well be scaled once: in its last step. An average of floats
-    // is a sum of what has been scaled before, since the sum itself may be too large.
+    // Integers wrap, so their sum may as well be scaled once: in its last step. An average of
+    // floats is a sum of what has been scaled before, since the sum itself may be too large.
     premul          = k.req.redop inside {RedPremulSum, RedAvg} && x.fp;
     x.pairs         = Multipliers == 2 && premul && !x.fp64 && !x.one;
     x.premul        = premul && !x.pairs;

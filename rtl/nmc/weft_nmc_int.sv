@@ -20,8 +20,8 @@
 //
 // With use_acc a is whole words, what a step with to_acc has left as its result. With `scalar` the
 // result is multiplied by scalar_i, whose lower half counts in 32-bit words, before it is cut.
-// With `quotient` it is a, or one more by bit 0 of b's 32-bit word l for word l of 64 bits, of which
-// the lower half counts where `from` and `to` have fewer: a step with `wide`, use_acc and IntSum.
+// With `quotient` it is a, or one more by bit 0 of b's 32-bit word l for word l of 64 bits, whose
+// lower half counts where `from` and `to` have fewer: a step with `wide`, use_acc and IntSum.
 //
 // overflow_o: a live lane was clamped, one cycle behind its result; 0 when there is none. live_i
 // has a bit for each 32-bit word; in 64-bit words that of the lower half counts.

@@ -475,6 +475,7 @@ module weft_nmc_lanes
         .kept_o   (div_kept)
     );
   end else begin : gen_no_div
+    wire unused_div = div_q;
     assign {div_valid, div_res, div_kept} = '0;
   end
 

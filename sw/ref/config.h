@@ -53,9 +53,9 @@ struct Tuning {
   std::uint32_t backoff_max = 3;       // doublings then
   std::uint32_t dead_backoff_max = 6;  // doublings of the probes of a failed path
   std::uint32_t retry_limit = 24;      // unanswered probes of one path that fail a connection without fences
-  Ps give_up = 10'000 * kMs;           // nothing heard of the peer, or no data delivered, for so long: it fails
-  std::uint32_t stuck_losses = 64;     // and of the data so many packets were lost in a row
-  Ps packet_life = 1 * kMs;            // longest time a packet may be in the network (T of the rules)
+  Ps give_up = 10'000 * kMs;        // nothing heard of the peer, or no data delivered, for so long: it fails
+  std::uint32_t stuck_losses = 64;  // and of the data so many packets were lost in a row
+  Ps packet_life = 1 * kMs;         // longest time a packet may be in the network (T of the rules)
 };
 
 struct Config {

@@ -11,9 +11,6 @@ int comply_command(int argc, char** argv);  // tb/comply
 int nmc_command(int argc, char** argv);     // tb/app
 int trace_command(int argc, char** argv);
 
-/// Of the repository; sw/CMakeLists.txt has it.
-inline constexpr const char* kVersion = WEFT_VERSION;
-
 inline constexpr int kOk = 0, kFailed = 1, kBadInput = 2;
 
 }  // namespace weft::tools

@@ -11,6 +11,7 @@
 
 #include "sw/tools/commands.h"
 #include "sw/tools/printable.h"
+#include "weft_version.h"
 
 namespace {
 
@@ -54,7 +55,7 @@ int run(int argc, char** argv) {
     return weft::tools::kOk;
   }
   if (std::strcmp(argv[1], "--version") == 0) {
-    std::printf("weft %s\n", weft::tools::kVersion);
+    std::printf("weft %s\n", weft::kVersion);
     return weft::tools::kOk;
   }
   std::fprintf(stderr, "weft: %s: unknown command, expected one of:", weft::printable(argv[1]).c_str());

@@ -24,6 +24,7 @@
 #include "tb/node/ref_node.h"
 #include "tb/node/verilated_model.h"
 #include "tb/sim/interrupt.h"
+#include "weft_version.h"
 
 namespace weft::tools {
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits are home at rest: once a block has been quiet for Rest cycles, everything that it lends out
-// (room of its buffers, slots, bytes it may be ahead) is back. A credit that leaks a little each time
-// something rare happens is seen at the next rest, long before the block stands still. Bound to
-// blocks of a simulation by the home_*.sv beside it; drives nothing, in no list for synthesis.
+// Credits are home at rest: once a block has been quiet for Rest cycles, everything that it lends
+// out (room of its buffers, slots, bytes it may be ahead) is back. A credit that leaks a little
+// each time something rare happens is seen at the next rest, long before the block stands still.
+// Bound to blocks of a simulation by the home_*.sv beside it; drives nothing, in no list for
+// synthesis.
 `default_nettype none
 `include "weft_assert.svh"
 module weft_home #(

@@ -195,7 +195,7 @@ TEST_CASE("system: every type by every operation that it has, bit for bit", "[sy
       if (i % 4 == 0 && redop != wccl::RedOp::kPremulSum) o.op.algo = wccl::Algo::kRing;
       if (wccl::check(o.op, t.workload.ranks).empty()) t.workload.ops.push_back(o);
     }
-  CHECK(t.workload.ops.size() == 6 * 6 + 8 * 8);  // six float types, eight of integers
+  CHECK(t.workload.ops.size() == 6 * 6 + 8 * 9);  // six float types, eight of integers
   CHECK(t.run().error == "");
 }
 

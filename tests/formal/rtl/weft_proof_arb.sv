@@ -38,8 +38,8 @@ module weft_proof_arb_of #(
   `WEFT_IMPLIES(NobodyWaitsIdle, req_i != '0, gnt != '0);
   `WEFT_IMPLIES(IndexIsGrant, req_i != '0, gnt == NumReq'(1) << idx);
 
-  // Others that are served while one waits; how many more can be before it: those that stand between
-  // the last one served and itself.
+  // Others that are served while one waits; how many more can be before it: those that stand
+  // between the last one served and itself.
   count_t behind[NumReq];  // requesters that go first and stand before this one, or all others
   count_t served_q[NumReq];
   always_comb begin
@@ -59,9 +59,11 @@ module weft_proof_arb_of #(
     end
   end
 
-  // those that go first are the highest ones; the inside that makes the rest inductive, itself proved
+  // those that go first are the highest ones; the inside that makes the rest inductive, and is
+  // itself proved
   `WEFT_ASSERT(HighestGoFirst,
-               ((u_arb.behind_q ^ {NumReq{1'b1}}) & ((u_arb.behind_q ^ {NumReq{1'b1}}) + 1'b1)) == '0);
+               ((u_arb.behind_q ^ {NumReq{1'b1}}) &
+                ((u_arb.behind_q ^ {NumReq{1'b1}}) + 1'b1)) == '0);
   for (genvar i = 0; i < NumReq; i++) begin : gen_requester
     `WEFT_ASSERT(Distance, served_q[i] < count_t'(NumReq) &&
                            served_q[i] + behind[i] < count_t'(NumReq));

@@ -103,8 +103,8 @@ Verdict Model::judge(wire::Bytes frame, bool mac_error, bool overflow, bool out_
 
   const wire::ParseResult r = wire::parse(frame, port_, mac_error);
   const wire::Parsed& f = r.frame;
-  const bool starting = out_of_service && f.bth.dqpn < kNumConns &&
-                        configured_lately(f.bth.dqpn, cycle, kStartGrace);
+  const bool starting =
+      out_of_service && f.bth.dqpn < kNumConns && configured_lately(f.bth.dqpn, cycle, kStartGrace);
   if (starting && (!r.drop || r.drop == Drop::INCARNATION || r.drop == Drop::PATH || r.drop == Drop::OPCODE))
     return drop(Drop::CONN);
   bool unserved = false;  // refused for its operation, but its PSN is claimed
