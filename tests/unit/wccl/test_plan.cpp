@@ -226,10 +226,8 @@ TEST_CASE("wccl: every type and operation is reduced by every algorithm, bit for
   CHECK(combinations == 2 * (14 * 6 + 8 * 3));
 }
 
-TEST_CASE(
-    "wccl: direct folds all contributions in one entry, by rank; ring scales floats first, divides integers "
-    "last",
-    "[wccl]") {
+TEST_CASE("wccl: direct folds all at once, by rank, and ring scales floats first, divides integers last",
+          "[wccl]") {
   Op op;
   op.kind = Kind::kAllReduce;
   op.type = Type::kFloat16;
