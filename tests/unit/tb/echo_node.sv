@@ -403,13 +403,16 @@ module echo_node #(
     logic [6:0]   frame_q;
     logic [7:0]   awaits_q;
     wire logic [576:0] head = fifo_q[out_q[8:0]];
-    wire logic pop = rx_wvalid[p] && rx_wready[p] && rx_awready[p];
+    logic         address_q, data_q;  // of the beat at the head: taken
+    wire logic address = address_q || (rx_awvalid[p] && rx_awready[p]);
+    wire logic data = data_q || (rx_wvalid[p] && rx_wready[p]);
+    wire logic pop = address && data;
 
-    // Single-beat bursts, address and data together: the simplest legal writer.
+    // Single-beat bursts, one at a time: the simplest legal writer.
     assign rx_awaddr[p]  = 64'(reg_q[1]) << 12 | 64'(p) << 19 | 64'(frame_q[5:0]) << 13 |
         64'(awaits_q) << 6;
-    assign rx_awvalid[p] = in_q != out_q && rx_wready[p];
-    assign rx_wvalid[p]  = in_q != out_q && rx_awready[p];
+    assign rx_awvalid[p] = in_q != out_q && !address_q;
+    assign rx_wvalid[p]  = in_q != out_q && !data_q;
     assign rx_wdata[p]   = head[511:0];
     assign rx_wstrb[p]   = head[575:512];
     assign rx_wlast[p]   = 1'b1;
@@ -422,6 +425,8 @@ module echo_node #(
             s_axis_rx_tdata[512*p+:512]};
         in_q <= in_q + 10'd1;
       end
+      address_q <= address && !pop;
+      data_q    <= data && !pop;
       if (pop) begin
         out_q    <= out_q + 10'd1;
         awaits_q <= head[576] ? '0 : awaits_q + 8'd1;
@@ -432,6 +437,8 @@ module echo_node #(
         out_q    <= '0;
         frame_q  <= '0;
         awaits_q <= '0;
+        address_q <= 1'b0;
+        data_q <= 1'b0;
         rx_done[p] <= 1'b0;
       end
     end
