@@ -12,7 +12,7 @@ namespace weft::tb {
 namespace {
 
 // What nodes are held to. `ended` wants failures of two phases (nothing leaves behind the completion),
-// `refused` a core that has the last word before the ack.
+// `refused` a watch that knows which frames the node dropped (the core has the last word before the ack).
 constexpr WatchRules kRules{.ended = false, .refused = false};
 
 // Places in the first beat of a frame, docs/wire.md.
