@@ -131,7 +131,7 @@ package weft_nmc_pkg;
     logic      saturate;  // clamp what `to` does not have
     logic      use_acc;   // operand a is the accumulator
     logic      scalar;    // what comes out is multiplied by the scalar (not with IntMul)
-    logic      quotient;  // with use_acc and IntSum: it, or one more where bit 0 of b's word says so
+    logic      quotient;  // with use_acc and IntSum: it, or one more by bit 0 of its word of b
     logic      to_acc;    // the result goes to the accumulator: not converted
   } int_cmd_t;
 

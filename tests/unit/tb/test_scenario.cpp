@@ -306,7 +306,8 @@ TEST_CASE("scenario: every mistake gets one line with file, key, value and what 
   CHECK(error_of("[faults]\nloss = 0.1\nloss = 0.2\n").find(":3: not TOML: ") == 0);
   CHECK(error_of("") == "");
   CHECK(load_scenario("/dev/null").ok());  // empty, but it can be read
-  CHECK(load_scenario("/nowhere/x.toml").error() == "/nowhere/x.toml: cannot be read: No such file or directory");
+  CHECK(load_scenario("/nowhere/x.toml").error() ==
+        "/nowhere/x.toml: cannot be read: No such file or directory");
 }
 
 TEST_CASE("scenario: flags set the same keys with the same ranges", "[tb][scenario]") {
