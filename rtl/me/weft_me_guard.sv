@@ -8,7 +8,7 @@
 // A range is looked up where the last one of its kind (source of a WRITE; first source, other
 // sources, result of a REDUCE) was found: one range a cycle. If it is not there, the four places
 // are tried and then the table from its start, a region a cycle. Entries are judged in order, about
-// 8 cycles after they are put if all is found at once. put_i at most every other cycle, and no more
+// 9 cycles after they are put if all is found at once. put_i at most every other cycle, and no more
 // entries unjudged than Depth. Takes no notice of alignment, types or operation: who performs an
 // entry refuses those.
 `default_nettype none
@@ -44,7 +44,7 @@ module weft_me_guard
   typedef logic [40:0] span_t;   // 254 strides of 32 bits and one source
   typedef logic [64:0] end_t;
 
-  // ---- how many bytes: three steps behind put_i
+  // ---- how many bytes: four steps behind put_i
   // Bits of an element as a power of two; unknown types are refused by the reducer.
   function automatic logic [2:0] log2_bits(dtype_e t);
     if (t == DtMxfp4E2m1) return 3'd2;
@@ -71,7 +71,15 @@ module weft_me_guard
     span_t  others;  // of the sources behind src1
   } size_t;
 
-  logic p1_valid_q, p2_valid_q, p3_valid_q;
+  // Elements of a source are so much larger than those of the result, as a power of two.
+  typedef logic signed [3:0] growth_t;
+
+  logic p0_valid_q, p1_valid_q, p2_valid_q, p3_valid_q;
+  logic p0_many_q;
+  dtype_e p0_from_q, p0_to_q;
+  growth_t p0_growth_q;
+  logic [31:0] p0_len_q, p0_stride_q;
+  logic [7:0] p0_others_q;
   logic p1_many_q, p2_many_q;
   dtype_e p1_from_q, p1_to_q;
   bytes_t p1_source_q, p1_result_q, p2_source_q, p2_result_q;
@@ -79,14 +87,22 @@ module weft_me_guard
   size_t p3_q;
 
   always_ff @(posedge clk_i) begin
-    p1_many_q <= put_entry_i.nsrc > 8'd1;
-    p1_from_q <= put_reduce_i ? put_entry_i.dtype : DtUint8;
-    p1_to_q <= put_reduce_i ? put_entry_i.to : DtUint8;
-    p1_source_q <= put_reduce_i ?
-        bytes_t'(({6'b0, put_entry_i.len} << log2_bits(put_entry_i.dtype)) >>
-                 log2_bits(put_entry_i.to)) : bytes_t'(put_entry_i.len);
-    p1_result_q <= bytes_t'(put_entry_i.len);
-    p1_stride_q <= 40'(put_entry_i.stride) * 40'(put_entry_i.nsrc - 8'd1);
+    p0_many_q <= put_entry_i.nsrc > 8'd1;
+    p0_from_q <= put_reduce_i ? put_entry_i.dtype : DtUint8;
+    p0_to_q <= put_reduce_i ? put_entry_i.to : DtUint8;
+    p0_growth_q <= !put_reduce_i ? '0 : growth_t'({1'b0, log2_bits(put_entry_i.dtype)}) -
+                                        growth_t'({1'b0, log2_bits(put_entry_i.to)});
+    p0_len_q <= put_entry_i.len;
+    p0_stride_q <= put_entry_i.stride;
+    p0_others_q <= put_entry_i.nsrc - 8'd1;
+
+    p1_many_q <= p0_many_q;
+    p1_from_q <= p0_from_q;
+    p1_to_q <= p0_to_q;
+    p1_source_q <= p0_growth_q[3] ? bytes_t'(p0_len_q) >> 3'(-p0_growth_q) :
+                                    bytes_t'(p0_len_q) << p0_growth_q[2:0];
+    p1_result_q <= bytes_t'(p0_len_q);
+    p1_stride_q <= 40'(p0_stride_q) * 40'(p0_others_q);
 
     p2_many_q <= p1_many_q;
     p2_source_q <= with_scales(p1_from_q, p1_source_q);
@@ -100,7 +116,8 @@ module weft_me_guard
         others: span_t'(p2_stride_q) + span_t'(p2_source_q)
     };
 
-    p1_valid_q <= put_i && !rst_i;
+    p0_valid_q <= put_i && !rst_i;
+    p1_valid_q <= p0_valid_q && !rst_i;
     p2_valid_q <= p1_valid_q && !rst_i;
     p3_valid_q <= p2_valid_q && !rst_i;
   end
@@ -207,6 +224,8 @@ module weft_me_guard
   region_t region;
   logic [NumRegions-1:0] valid_q;
   logic region_valid_q;
+  logic here_q, here_valid_q;
+  region_idx_t here_idx_q;
   assign cfg = cfg_i.data[$bits(cfg_region_t)-1:0];
   wire here = cfg_i.valid && cfg_i.kind == CfgRegion && 32'(cfg_i.index) < 32'(NumRegions);
 
@@ -231,7 +250,10 @@ module weft_me_guard
   wire compare = searching ? read1_q : move && s2_valid_q;
 
   always_ff @(posedge clk_i) begin
-    if (here) valid_q[cfg_i.index[RegionW-1:0]] <= cfg.valid;
+    // A cycle behind the table, for the sake of levels; nobody looks up a region that just changes.
+    here_valid_q <= cfg.valid;
+    here_idx_q   <= cfg_i.index[RegionW-1:0];
+    if (here_q) valid_q[here_idx_q] <= here_valid_q;
     region_valid_q <= valid_q[read_idx];
     idx1_q <= read_idx;
     idx2_q <= idx1_q;
@@ -276,7 +298,9 @@ module weft_me_guard
       tries_q    <= 1'b0;
       found_q    <= '0;
       valid_q    <= '0;
+      here_q     <= 1'b0;
     end else begin
+      here_q <= here;
       if (take) fresh_q <= last;
       if (move) begin
         s1_valid_q <= take;
@@ -328,7 +352,7 @@ module weft_me_guard
 
   `WEFT_IMPLIES(PutsFit, put_i, where_ready);
   `WEFT_IMPLIES(SizesFit, p3_valid_q, size_ready);
-  `WEFT_IMPLIES(PutsApart, put_i, !p1_valid_q);
+  `WEFT_IMPLIES(PutsApart, put_i, !p0_valid_q);
   `WEFT_IMPLIES(GoodWasHit, done_o && done_good_o, $past(hit));
 
 endmodule
