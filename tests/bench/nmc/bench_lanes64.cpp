@@ -70,11 +70,11 @@ int main() {
     if (cases < slowest) slowest = cases;
   };
   {
-    // int_cmd_t: op << 11 | from << 8 | to << 5 | wide << 4
+    // int_cmd_t: op << 12 | from << 9 | to << 6 | wide << 5
     Model<Vnmc_int> ints(32);
-    for (const Kind& kind : {Kind{"int8 sum", 0 << 11 | 4 << 8 | 4 << 5, 128},
-                             Kind{"int32 maximum", 1 << 11 | 6 << 8 | 6 << 5, 32},
-                             Kind{"int64 product", 7 << 11 | 7 << 8 | 7 << 5 | 1 << 4, 16}}) {
+    for (const Kind& kind : {Kind{"int8 sum", 0 << 12 | 4 << 9 | 4 << 6, 128},
+                             Kind{"int32 maximum", 1 << 12 | 6 << 9 | 6 << 6, 32},
+                             Kind{"int64 product", 7 << 12 | 7 << 9 | 7 << 6 | 1 << 5, 16}}) {
       show(kind, ints.speed(true, kind.cmd, kBusy));
     }
     ints.speed(false, 0, 20);  // empty
